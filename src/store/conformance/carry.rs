@@ -168,9 +168,7 @@ pub(super) async fn full(bench: &impl Bench) {
     for name in ["news", "empty"] {
         store.put_feed(&record(name)).await.unwrap();
     }
-    let mut polled = poll_state("news");
-    polled.subscription = Some(Box::new(subscription()));
-    store.checkpoint(&[polled]).await.unwrap();
+    store.checkpoint(&[poll_state("news")]).await.unwrap();
     store.put_subscriptions(&[super::subscriptions::subscription("a").into()]).await.unwrap();
     // A feed that was purged leaves its marks.
     Draft::on(&store, "old", 1).await.item("a", "A").order(&["a"]).commit(&store).await;

@@ -2,6 +2,7 @@
 
 use super::make::*;
 use super::{Bench, on_every_store};
+use crate::record::specimen::specimen;
 use crate::*;
 use tidegate_core::model::*;
 
@@ -12,37 +13,13 @@ on_every_store! {
 }
 
 fn hold() -> Hold {
-    Hold {
-        reason: "the document is empty".to_owned(),
-        kind: "empty".to_owned(),
-        since: time(1),
-        row_since: time(1),
-        observations: 1,
-        documents: 1,
-        body: 2,
-        source: 3,
-        kept: 1,
-        decision: None,
-    }
+    specimen(1)
 }
 
 fn kept(text: &str) -> HeldEntry {
-    let entry = Entry {
-        span: 0..0,
-        markup: format!("<entry>{text}</entry>").into(),
-        slots: Slots::default(),
-        context: Context::default().into(),
-        native_id: Some(format!("urn:{text}").into()),
-        id_is_permalink: false,
-        link: None,
-        title: Some(text.to_owned().into()),
-        author: None,
-        published: Some(time(0)),
-        updated: None,
-        projection: vec![Field { path: "title".into(), value: text.to_owned().into() }].into(),
-        sync: None,
-    };
-    HeldEntry { entry, format: Format::Atom10, since: time(1), foreign: false }
+    let mut kept: HeldEntry = specimen(2);
+    kept.entry.markup = text.to_owned().into();
+    kept
 }
 
 /// Commits a change that holds a document and keeps these entries.

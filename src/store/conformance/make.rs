@@ -1,8 +1,8 @@
 //! Changes for tests, plausible and short to write.
 
+use crate::record::specimen::specimen;
 use crate::{AppliedOrigins, Committed, Store, View};
 use std::collections::HashMap;
-use std::time::Duration;
 use tidegate_core::model::*;
 
 /// A time some seconds after the start of the tests.
@@ -58,29 +58,16 @@ pub(crate) fn known(name: &str, updates: u32, tick: Tick) -> LedgerEntry {
     let stamp = Stamp::Both { when: tick.time(), by };
     LedgerEntry {
         id: id(name),
-        native_shown: format!("urn:{name}"),
-        published_id: format!("urn:{name}"),
-        aliases: Vec::new(),
         title: format!("{name} {}", updates.value()),
-        link: None,
         published: None,
-        updated: None,
         updates,
         history: History::new(Update { sequence: updates, stamp }),
         tick,
-        noconflicts: None,
-        conflicts: 0,
-        origin: tidegate_core::model::Origin::default(),
         first_seen: time(0),
         came: time(0),
         standing: ItemStatus::Current,
-        absence: None,
         prints: vec![(1, 2), (3, 4)],
-        bytes: 5,
-        noise: Noise::default(),
-        sse091: None,
-        extras: None,
-        touched: 0,
+        ..LedgerEntry::left(&format!("urn:{name}"))
     }
 }
 
@@ -99,53 +86,7 @@ pub(crate) fn event(name: &str, tick: Option<Tick>) -> Event {
 }
 
 pub(crate) fn poll_state(name: &str) -> PollState {
-    PollState {
-        feed: feed(name),
-        url: format!("https://example.org/{name}"),
-        body: Some(7),
-        etag: Some("\"1\"".to_owned()),
-        last_modified: None,
-        answered_by: None,
-        moved_to: None,
-        failures: 0,
-        last_error: None,
-        refreshed: None,
-        not_before: Some(time(9)),
-        backfill: None,
-        overlap: Overlap::default(),
-        interruptions: Interruptions::default(),
-        subscription: None,
-        schedule: Some(Box::new(PollSchedule {
-            noted: time(8),
-            polled: time(7),
-            hints: UpdateHints { skip_hours: vec![3], ..UpdateHints::default() },
-            freshness: Some(Duration::from_secs(60)),
-            last_change: time(5),
-            gap: None,
-            retry: Some((time(9), "it failed once".to_owned())),
-        })),
-        gone: 2,
-        pause: Some(HostPause { address: "https://example.org/".to_owned(), until: time(9) }),
-    }
-}
-
-pub(super) fn subscription() -> HubSubscription {
-    HubSubscription {
-        topic: "https://example.org/a".to_owned(),
-        hubs: vec!["https://hub.example/".to_owned()],
-        hub: 0,
-        keys: SubscriptionKeys { token: "token".to_owned(), secret: "secret".to_owned() },
-        callbacks: "https://gate.example/websub/callback".to_owned(),
-        standing: SubscriptionStanding::Verified,
-        next: time(20),
-        lease: Some(Lease { since: time(10), until: time(30) }),
-        failures: 0,
-        spent: Some(time(10)),
-        note: None,
-        trust: PushTrust::default(),
-        last_push: Some(time(12)),
-        pushes: 2,
-    }
+    PollState { feed: feed(name), url: format!("https://example.org/{name}"), ..specimen(1) }
 }
 
 pub(crate) fn record(name: &str) -> FeedRecord {
