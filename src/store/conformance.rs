@@ -27,13 +27,9 @@ use tidegate_core::model::EndpointId;
 
 /// A store that can be closed and opened again.
 trait Bench: Sized {
-    /// A new, empty store.
     fn new() -> Self;
-    /// The store.
     fn store(&self) -> Arc<Store>;
-    /// Its clock.
     fn clock(&self) -> &ManualClock;
-    /// Closes it and opens it again, as a restart does.
     async fn reopen(self) -> Self;
 
     /// The same, where this one is had meanwhile.

@@ -20,7 +20,6 @@ fn archive_id(text: &str) -> ArchiveId {
     ArchiveId::new(text).unwrap()
 }
 
-/// Seals these items under this id.
 pub(crate) fn sealing(mut change: Change, id: &str, names: &[&str]) -> Change {
     let chain = &mut change.state.archives;
     let seal = Seal {
@@ -187,7 +186,6 @@ async fn what_bears_the_id_of_a_redacted_item_stays(bench: impl Bench) {
     assert_eq!((said(&archive).len(), archive.deleted), (1, vec![]));
 }
 
-/// A change that takes an item's text out.
 async fn redaction(store: &Store, name: &str) -> Change {
     edit(store, 7).await.redact(name, "").done()
 }

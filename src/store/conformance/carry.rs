@@ -25,7 +25,6 @@ on_every_store! {
     a_feed_that_is_purged_meanwhile_ends_it
 }
 
-/// All pieces of a store.
 pub(crate) async fn pieces(store: &Store) -> Vec<ExportRecord> {
     let (sender, mut receiver) = mpsc::channel(4);
     let taking = async {
@@ -109,7 +108,6 @@ enum Kinds {
     Different,
 }
 
-/// Every answer that the trait has is the same.
 async fn alike(one: &Store, other: &Store, kinds: Kinds) {
     macro_rules! same {
         ($($call:tt)+) => {
@@ -160,7 +158,6 @@ async fn alike(one: &Store, other: &Store, kinds: Kinds) {
     }
 }
 
-/// A store with something of everything.
 pub(super) async fn full(bench: &impl Bench) {
     let store = bench.store();
     let feeds = store.feed_list().await.unwrap();

@@ -22,7 +22,6 @@ pub(super) fn id(text: &str) -> SyncId {
     SyncId::new(text).unwrap()
 }
 
-/// What of a configuration with one site was applied.
 pub(super) fn applied(url: &str) -> AppliedOrigins {
     AppliedOrigins([(feed("blog"), url.to_owned())].into())
 }
@@ -114,7 +113,6 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// A change to `name` at the given second.
     pub(crate) async fn on(store: &Store, name: &str, seconds: i64) -> Self {
         Self::of(name, store.snapshot(&feed(name)).await.unwrap(), seconds)
     }
@@ -158,20 +156,17 @@ impl Draft {
         self
     }
 
-    /// A new version with these bytes.
     pub(crate) fn item(mut self, name: &str, text: &str) -> Self {
         let known = self.entry(name);
         self.version(known, Some(markup(text)))
     }
 
-    /// A document around the entries.
     pub(crate) fn around(mut self, text: &str) -> Self {
         self.change.skeleton = Some(skeleton(text));
         self.change.state.updated_at = self.tick.time();
         self
     }
 
-    /// A tombstone.
     pub(crate) fn tombstone(mut self, name: &str) -> Self {
         let mut known = self.entry(name);
         known.standing = ItemStatus::Deleted { since: self.tick.time() };
@@ -184,7 +179,6 @@ impl Draft {
         self.version(known, None)
     }
 
-    /// Newest bytes without a version.
     pub(crate) fn latest(mut self, name: &str, text: &str) -> Self {
         self.change.latest.push((id(name), markup(text)));
         self.change.known.extend(self.before.get(&id(name)).cloned());
@@ -221,7 +215,6 @@ impl Draft {
         self.version(known, Some(markup(text)))
     }
 
-    /// A change to the ledger only.
     pub(crate) fn touch(mut self, name: &str, standing: ItemStatus) -> Self {
         let mut known = self.before.get(&id(name)).unwrap().clone();
         known.standing = standing;
@@ -238,14 +231,12 @@ impl Draft {
         self
     }
 
-    /// An order of the reader view.
     pub(crate) fn order(mut self, names: &[&str]) -> Self {
         self.change.order = Some(names.iter().map(|name| id(name)).collect());
         self.change.state.updated_at = self.tick.time();
         self
     }
 
-    /// Has the store take it.
     pub(crate) async fn commit(self, store: &Store) -> Committed {
         store.commit(self.done()).await.unwrap()
     }

@@ -102,7 +102,6 @@ async fn shown(store: &Store, select: PastSelect, seconds: i64) -> Vec<String> {
     std::iter::once(around).chain(items).collect()
 }
 
-/// Three items come and go.
 async fn history(bench: &impl Bench) {
     let store = bench.store();
     edit(&store, 10).await.item("a", "A").item("b", "B").order(&["b", "a"]).commit(&store).await;

@@ -42,7 +42,6 @@ fn clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)))
 }
 
-/// A store, and the database below it.
 pub(crate) fn open_raw(path: &Path) -> (Store, Arc<dyn Engine>) {
     let found = Arc::new(std::sync::Mutex::new(None));
     let place = Arc::clone(&found);
@@ -55,7 +54,6 @@ pub(crate) fn open_raw(path: &Path) -> (Store, Arc<dyn Engine>) {
     (store.unwrap(), engine.unwrap())
 }
 
-/// The error of an opening that must fail.
 pub(crate) fn refused(result: Result<Store, StoreError>) -> StoreError {
     match result {
         Ok(_) => panic!("the store opened"),
@@ -74,7 +72,6 @@ pub(crate) async fn change(store: &Store, text: &str) -> Change {
     edit(store, seconds).await.item("a", text).order(&["a"]).done()
 }
 
-/// Stores it.
 pub(crate) async fn commit(store: &Store, text: &str) -> Committed {
     store.commit(change(store, text).await).await.unwrap()
 }
@@ -90,7 +87,6 @@ pub(crate) fn noise(length: usize) -> String {
     text
 }
 
-/// All files of a folder with their bytes.
 pub(crate) fn files(path: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(path).unwrap() {

@@ -59,7 +59,6 @@ async fn a_purge_that_was_cut_off_is_finished_at_the_next_start() {
     assert!(records.contains(Class::Marks, &keys::of_kind(keys::PURGED, &feed)).unwrap());
 }
 
-/// Whoever takes an export and stands still holds up no change of the feed that it is at.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_taker_of_an_export_that_stands_still_holds_nobody_up() {
     let folder = tempfile::tempdir().unwrap();
@@ -76,7 +75,6 @@ async fn a_taker_of_an_export_that_stands_still_holds_nobody_up() {
     exporting.await.unwrap().unwrap();
 }
 
-/// Whoever waits for a feed that is changed in place keeps nobody from reading others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readers_of_a_feed_that_is_shut_leave_room_for_others() {
     let folder = tempfile::tempdir().unwrap();
@@ -119,7 +117,6 @@ async fn readers_of_a_feed_do_not_wait_while_its_change_is_planned() {
     commit.await.unwrap().unwrap();
 }
 
-/// What is left of a purged feed is swept while others ask for the feed.
 #[tokio::test]
 async fn readers_of_a_purged_feed_do_not_wait_for_its_sweep() {
     let store = testing::ScriptedStore::new("gate.example", clock());
@@ -175,7 +172,6 @@ async fn a_large_change_breaks_off_where_space_gets_low() {
     assert_eq!(store.view(&feed, Select::All).await.unwrap(), before);
 }
 
-/// A store that is closed while a large change is written.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_can_be_closed_while_a_large_change_is_written() {
     let folder = tempfile::tempdir().unwrap();

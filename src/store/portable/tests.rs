@@ -159,7 +159,6 @@ fn a_file_takes_the_memory_of_one_piece_at_a_time() {
     assert!(!is_refused(order(1 << 20)) && is_refused(order(5 << 20)));
 }
 
-/// A state as it is handed over.
 fn head_of(state: FeedState) -> StateRecord {
     StateRecord { state, next_event: 0, write: 1, asked_at: None }
 }

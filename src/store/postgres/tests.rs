@@ -47,7 +47,6 @@ async fn commit(store: &Store, name: &str, text: &str) -> Committed {
     store.commit(change(store, name, text).await).await.unwrap()
 }
 
-/// Waits until something holds.
 async fn until(fault: &str, holds: impl Fn() -> bool) {
     let waiting = async {
         while !holds() {
@@ -130,7 +129,6 @@ async fn a_gateway_that_joins_opens_the_store_as_the_others_did() {
     assert_ne!(open(&schema).lineage(), before);
 }
 
-/// What is decided over a list that another gateway has changed since is not stored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_gateway_takes_back_what_another_changed_of_a_feed() {
     let Some(schema) = TestSchema::new() else { return };
@@ -392,7 +390,6 @@ async fn a_commit_whose_answer_is_lost_is_settled() {
     assert_eq!(log(&store).await.len() as u64, state.revision.0);
 }
 
-/// A transaction of another schema, as of another database, holds nothing back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_writes_elsewhere_holds_no_epoch_back() {
     let (Some(schema), Some(other)) = (TestSchema::new(), TestSchema::new()) else { return };

@@ -7,7 +7,6 @@ use crate::{Retention, Store};
 use std::path::Path;
 use tidegate_core::model::{Change, LedgerEntry, Markup, Revision, Time};
 
-/// The entries of a class.
 fn entries(db: &::sled::Db, class: Class) -> impl Iterator<Item = ::sled::IVec> {
     db.scan_prefix([class as u8]).values().map(Result::unwrap)
 }

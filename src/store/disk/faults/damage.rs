@@ -6,7 +6,6 @@ use crate::Select;
 use crate::engine::{Class, Writes};
 use std::fs;
 
-/// A closed store with some data.
 pub(crate) async fn used() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).unwrap();
@@ -22,7 +21,6 @@ pub(crate) fn assert_damaged(error: &StoreError, folder: &Path, hint: &str) {
     assert!(error.to_string().contains(&folder.display().to_string()), "{hint}: {error}");
 }
 
-/// Writes files into a folder of their own.
 pub(crate) fn laid_out(files: &BTreeMap<String, Vec<u8>>) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, bytes) in files {

@@ -14,7 +14,6 @@ fn pauses(milliseconds: u64) -> ReopenPauses {
     ReopenPauses { first, longest: 2 * first, damaged: (first, 3 * first) }
 }
 
-/// A store whose barrier fails as often as it is told to.
 fn open_failing(path: &Path, pauses: ReopenPauses) -> (Store, Arc<AtomicUsize>) {
     let fails = Arc::new(AtomicUsize::new(0));
     let store = open_with(path, pauses, failing(&fails));
@@ -39,7 +38,6 @@ async fn until_stopped(store: &Store, is_so: impl Fn(&StoreStop) -> bool) -> Sto
     until(store, |stop| stop.filter(|stop| is_so(stop))).await
 }
 
-/// Waits until opening failed so often, and is tried on.
 async fn until_tried(store: &Store, failed: u32) -> StoreStop {
     until_stopped(store, |stop| stop.failed_tries >= failed && stop.next_try.is_some()).await
 }
