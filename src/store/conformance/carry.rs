@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 on_every_store! {
     everything_is_handed_over
-    what_is_in_conflict_is_handed_over
+    conflicts_that_are_not_those_of_the_ledger_are_refused
     a_copy_goes_on
     a_used_store_takes_nothing
     what_contradicts_itself_is_refused
@@ -171,7 +171,7 @@ pub(super) async fn full(bench: &impl Bench) {
     Draft::on(&store, "old", 1).await.item("a", "A").order(&["a"]).commit(&store).await;
     store.purge_feed(&feed("old")).await.unwrap();
     let long = |text: &str| format!("{text} {}", "and so on ".repeat(900));
-    for seconds in 2..40 {
+    for seconds in 2..39 {
         let draft = edit(&store, seconds).await;
         let draft = match seconds % 6 {
             0 => draft.tombstone("b").order(&["a"]),
@@ -184,6 +184,11 @@ pub(super) async fn full(bench: &impl Bench) {
         };
         draft.commit(&store).await;
     }
+    let mut change = edit(&store, 39).await.item("c", "contested").done();
+    change.known[0].conflicts = 1;
+    let lost = known("c", 1, tick(4)).version(Some(markup("lost")));
+    change.conflicts = vec![Conflicting { id: id("c"), versions: vec![lost] }];
+    store.commit(change).await.unwrap();
 }
 
 async fn everything_is_handed_over(bench: impl Bench) {
@@ -335,30 +340,17 @@ proptest! {
     }
 }
 
-async fn what_is_in_conflict_is_handed_over(bench: impl Bench) {
-    let store = bench.store();
-    edit(&store, 1).await.item("a", "A").order(&["a"]).commit(&store).await;
-    let mut change = edit(&store, 2).await.item("a", "B").done();
-    change.known[0].conflicts = 1;
-    let lost = known("a", 1, tick(1)).version(None);
-    change.conflicts = vec![Conflicting { id: id("a"), versions: vec![lost] }];
-    store.commit(change).await.unwrap();
-    let item = store.item(&feed("news"), &id("a")).await.unwrap();
-    assert_eq!(item.as_ref().map(|item| item.shared.conflicts.len()), Some(1));
-
-    let other = copy::<OnDisk>(&store).await;
-    assert_eq!(other.store().item(&feed("news"), &id("a")).await.unwrap(), item);
-    let back = copy::<InMemory>(&other.store()).await;
-    assert_eq!(back.store().item(&feed("news"), &id("a")).await.unwrap(), item);
+async fn conflicts_that_are_not_those_of_the_ledger_are_refused(bench: impl Bench) {
+    full(&bench).await;
     let edits: [fn(&mut ItemRecord); 2] =
         [|item| item.conflicts.clear(), |item| item.conflicts[0].id = id("another")];
     for edit in edits {
-        let mut wrong = pieces(&store).await;
-        for piece in &mut wrong {
-            if let ExportRecord::Item(_, item) = piece {
-                edit(item);
-            }
-        }
+        let mut wrong = pieces(&bench.store()).await;
+        let items = wrong.iter_mut().filter_map(|piece| match piece {
+            ExportRecord::Item(_, item) if !item.conflicts.is_empty() => Some(item),
+            _ => None,
+        });
+        items.for_each(|item| edit(item));
         assert_unfit(&bring(&InMemory::new(), wrong).await);
     }
 }

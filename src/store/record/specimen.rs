@@ -46,7 +46,7 @@ impl Choices<'_> {
             _ => ("abcxyz0189", 1 + self.below(12)),
         };
         let characters: Vec<char> = characters.chars().collect();
-        let text = (0..length).map(|_| characters[self.below(characters.len())]).collect();
+        let text: String = (0..length).map(|_| characters[self.below(characters.len())]).collect();
         if self.field == "callback" { format!("https://reader.example/{text}") } else { text }
     }
 
