@@ -113,7 +113,7 @@ fn what_is_good_is_read_as_it_is_meant() {
     let (mut usual, mut all) = (Vec::new(), String::new());
     for case in cases.chain([include_str!("tests/contract.toml")]) {
         let checked = check("f", case).unwrap_or_else(|faults| panic!("{case}\n{faults}"));
-        let read = values(&Checked { places: BTreeMap::new(), ..checked });
+        let read = values(&checked);
         let own: Vec<_> = read.iter().filter(|line| !usual.contains(*line)).cloned().collect();
         all.push_str(&format!("{case}=> {}\n\n", own.join("\n=> ")));
         if usual.is_empty() {
@@ -124,7 +124,8 @@ fn what_is_good_is_read_as_it_is_meant() {
 }
 
 /// Each value of a configuration behind the names of the fields that lead to it.
-fn values(checked: &Checked) -> Vec<String> {
+pub(crate) fn values(checked: &Checked) -> Vec<String> {
+    let checked = Checked { places: BTreeMap::new(), ..checked.clone() };
     let (mut path, mut values) = (Vec::new(), Vec::new());
     for line in format!("{checked:#?}").lines() {
         let said = line.trim_start();
