@@ -1,9 +1,8 @@
-//! What sled costs, under the rules of the store: bytes written, space, time and memory.
+//! What sled costs, under the rules of the store: time, bytes written and space.
 //!
 //! Ignored, since it takes minutes; `benches/compare/store.sh` runs each case in a process of its own and makes a
 //! table.
 
-use super::DiskRequest;
 use super::faults::{noise, open_raw};
 use crate::Store;
 use crate::conformance::make::{self, feed, poll_state};
@@ -11,8 +10,6 @@ use crate::engine::{Class, Engine, KeyOrder, beginning_with};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
-use tidegate_core::clock::ManualClock;
 use tidegate_core::model::*;
 use tokio::time::Instant;
 
@@ -90,28 +87,11 @@ impl Shape {
     }
 }
 
-/// Bytes handed to the system by this process, and those of pages that became dirty.
-fn written() -> (u64, u64) {
+/// Bytes handed to the system by this process.
+fn written() -> u64 {
     let text = std::fs::read_to_string("/proc/self/io").unwrap();
-    let number = |key: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(key)).unwrap();
-        line.trim().parse::<u64>().unwrap()
-    };
-    (number("wchar:"), number("write_bytes:"))
-}
-
-fn resident() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
-}
-
-/// The processor's time that this process took.
-fn processor() -> Duration {
-    let text = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let fields: Vec<&str> = text.rsplit(')').next().unwrap().split_whitespace().collect();
-    let ticks: u64 = fields[11..13].iter().map(|field| field.parse::<u64>().unwrap()).sum();
-    Duration::from_millis(ticks * 10)
+    let line = text.lines().find_map(|line| line.strip_prefix("wchar:")).unwrap();
+    line.trim().parse().unwrap()
 }
 
 /// The blocks that files take on the disk.
@@ -159,51 +139,39 @@ async fn commit_together(store: &Arc<Store>, shape: &Arc<Shape>, revisions: &[u6
     writers.join_all().await;
 }
 
-/// Changed polls, each with a barrier of its own; then polls that share barriers until a million records were
-/// written; then what is on the disk, and how long opening takes.
+/// Feeds that are filled, changed polls of them that each have a barrier of their own, and as many as are said that share
+/// barriers; then what is on the disk.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "measures for minutes"]
 async fn cost() {
-    let (feeds, polls) = (setting("FEEDS", 500), setting("POLLS", 10_000));
-    let together = setting("TOGETHER", 60_000);
+    let (polls, together) = (setting("POLLS", 10_000), setting("TOGETHER", 60_000));
     let text = usize::try_from(setting("TEXT", 1500)).unwrap();
     let shape = Arc::new(Shape { items: setting("ITEMS", 32), text });
     let folder = tempfile::Builder::new().prefix("measure").tempdir().unwrap();
     let (store, engine) = open_raw(folder.path());
     let store = Arc::new(store);
-    let (begun, used) = (Instant::now(), processor());
-    let mut revisions = vec![1_u64; usize::try_from(feeds).unwrap()];
+    let mut revisions = vec![1_u64; usize::try_from(setting("FEEDS", 500)).unwrap()];
+    let (mut begun, mut before) = (Instant::now(), written());
+    let mut tell = |what: &str, count: u64| {
+        let rate = count as f64 / begun.elapsed().as_secs_f64();
+        let bytes = (written() - before) / count.max(1);
+        println!("sled: {count} {what}: {rate:.0}/s, {bytes} bytes to the system each");
+        (begun, before) = (Instant::now(), written());
+    };
     commit_together(&store, &shape, &revisions).await;
-    let took = begun.elapsed().as_secs_f64();
-    let cpu = (processor() - used).as_secs_f64() * 1e6 / feeds as f64;
-    println!("sled: filled {feeds} feeds in {took:.1} s, {cpu:.0} µs of CPU each");
-
-    let (before, begun, used) = (written(), Instant::now(), processor());
+    tell("feeds filled", revisions.len() as u64);
     for poll in 0..polls {
-        let number = poll * 7919 % feeds;
+        let number = poll * 7919 % revisions.len() as u64;
         let revision = &mut revisions[usize::try_from(number).unwrap()];
         *revision += 1;
         store.commit(shape.change(&name(number), *revision)).await.unwrap();
-        let state = PollState { feed: name(number), ..poll_state("any") };
         if poll % 16 == 0 {
+            let state = PollState { feed: name(number), ..poll_state("any") };
             store.checkpoint(&[state]).await.unwrap();
         }
     }
-    let took = begun.elapsed().as_secs_f64();
-    let cpu = (processor() - used).as_secs_f64() * 1e6 / polls.max(1) as f64;
-    tokio::time::sleep(Duration::from_secs(3)).await;
-    let after = written();
-    let each = |of: u64| of / polls.max(1);
-    println!(
-        "sled: {polls} changed polls, a barrier each: {:.0}/s, {cpu:.0} µs of CPU, {} bytes to the \
-         system, {} bytes of dirty pages",
-        polls as f64 / took,
-        each(after.0 - before.0),
-        each(after.1 - before.1)
-    );
-
+    tell("changed polls, a barrier each", polls);
     // Each feed in turn, so that two changes of one feed are never made at a time.
-    let (before, begun) = (written(), Instant::now());
     let mut left = usize::try_from(together).unwrap();
     while left > 0 {
         let count = left.min(revisions.len());
@@ -212,46 +180,12 @@ async fn cost() {
         commit_together(&store, &shape, turn).await;
         left -= count;
     }
-    let took = begun.elapsed().as_secs_f64();
-    tokio::time::sleep(Duration::from_secs(3)).await;
-    let after = written();
-    let of = together.max(1);
-    println!(
-        "sled: {together} changed polls, {TOGETHER} at a time: {:.0}/s, {} bytes to the system, {} bytes \
-         of dirty pages",
-        together as f64 / took,
-        (after.0 - before.0) / of,
-        (after.1 - before.1) / of
-    );
+    tell(&format!("changed polls, {TOGETHER} at a time"), together);
     let (logical, disk) = (logical(&*engine), space(folder.path()));
-    println!(
-        "sled: {logical} logical bytes, {disk} on disk: {:.2}; {} MiB resident",
-        disk as f64 / logical as f64,
-        resident() >> 20
-    );
+    let ratio = disk as f64 / logical as f64;
+    println!("sled: {logical} logical bytes, {disk} on disk: {ratio:.2}");
     drop(engine);
     store.close().await.unwrap();
     drop(store);
     println!("sled: closed, {} bytes on disk", space(folder.path()));
-    if setting("KEEP", 0) == 1 {
-        println!("kept {}", folder.keep().display());
-    }
-}
-
-/// Opens a store that [`cost`] kept.
-#[test]
-#[ignore = "needs a store that was kept"]
-fn opening() {
-    let path = std::env::var("TIDEGATE_MEASURE_FOLDER").unwrap();
-    let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
-    let (begun, used) = (Instant::now(), processor());
-    let request = DiskRequest::new(Path::new(&path), None);
-    let store = Store::open_on_disk(request, clock).unwrap();
-    println!(
-        "sled: opened in {:.2} s, {:.2} s of CPU, {} MiB resident",
-        begun.elapsed().as_secs_f64(),
-        (processor() - used).as_secs_f64(),
-        resident() >> 20
-    );
-    drop(store);
 }
