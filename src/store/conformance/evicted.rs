@@ -7,7 +7,6 @@ use tidegate_core::model::*;
 
 on_every_store! {
     a_stub_is_found_by_every_name
-    nothing_else_is_left_of_it
     an_eviction_that_contradicts_itself_is_refused
 }
 
@@ -47,23 +46,6 @@ async fn a_stub_is_found_by_every_name(bench: impl Bench) {
     store.commit(change).await.unwrap();
     assert_eq!(found(&store, &["b", "urn:b", "urn:once", "urn:twice"]).await, []);
     assert_eq!(store.versions(&feed("news"), &id("b"), 9).await.unwrap().len(), 1);
-}
-
-async fn nothing_else_is_left_of_it(bench: impl Bench) {
-    begun(&bench).await;
-    let store = bench.store();
-    let news = feed("news");
-    edit(&store, 2).await.item("b", &"long ".repeat(9_000)).commit(&store).await;
-    edit(&store, 3).await.latest("b", "newest").commit(&store).await;
-    edit(&store, 4).await.evict("b").commit(&store).await;
-    assert_eq!(found(&store, &["b"]).await, [id("b")]);
-    assert_eq!(ids(&store.view(&news, Select::All).await.unwrap().unwrap()), ["a"]);
-    assert_eq!(store.known(&news, &id("b")).await.unwrap(), None);
-    assert_eq!(store.item(&news, &id("b")).await.unwrap(), None);
-    assert_eq!(store.versions(&news, &id("b"), 9).await.unwrap(), []);
-    assert_eq!(store.holdings(&news).await.unwrap().versions, 1);
-    store.purge_feed(&news).await.unwrap();
-    assert_eq!(found(&store, &["b", "urn:b"]).await, []);
 }
 
 async fn an_eviction_that_contradicts_itself_is_refused(bench: impl Bench) {

@@ -364,6 +364,8 @@ impl Model {
                 let versions = store.versions(&name, &item, usize::MAX).await.unwrap();
                 assert_eq!(versions, told.versions(&item));
             }
+            let kept: usize = ITEMS.iter().map(|item| told.versions(&id(item)).len()).sum();
+            assert_eq!(store.holdings(&name).await.unwrap().versions, kept as u64);
             told.archives_agree(store, &name).await;
             let events: Vec<_> =
                 told.changes.iter().flat_map(|change| change.events.clone()).collect();
