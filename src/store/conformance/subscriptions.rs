@@ -36,6 +36,12 @@ pub(crate) fn subscription(callback: &str) -> Subscription {
     made
 }
 
+/// For a subscription of a minute.
+pub(crate) fn request(seconds: i64) -> PendingRequest {
+    let wanted = CallbackPurpose::Subscribe { lease: 60, secret: None, told: None };
+    PendingRequest { wanted, asked: time(seconds), attempts: 0, not_before: None, trouble: None }
+}
+
 /// Stores them, whatever there was.
 pub(super) async fn put(store: &Store, all: &[Subscription]) -> Result<(), StoreError> {
     let stored = store.subscriptions().await?;
@@ -59,13 +65,7 @@ async fn subscriptions_are_kept_replaced_and_taken_out(bench: impl Bench) {
     let mut ended = subscription("a");
     ended.active = None;
     let mut asked = subscription("b");
-    asked.pending = Some(PendingRequest {
-        wanted: CallbackPurpose::Subscribe { lease: 60, secret: None, told: None },
-        asked: time(5),
-        attempts: 0,
-        not_before: None,
-        trouble: None,
-    });
+    asked.pending = Some(request(5));
     put(&store, &[ended.clone(), asked.clone()]).await.unwrap();
     // What is not there can be taken out as well.
     put(&store, &[ended]).await.unwrap();

@@ -6,7 +6,7 @@ mod restored;
 use super::{Database, PostgresRequest, let_go};
 use crate::conformance::carry::pieces;
 use crate::conformance::make::{Draft, feed, poll_state, record, time};
-use crate::conformance::subscriptions::subscription;
+use crate::conformance::subscriptions::{request, subscription};
 use crate::portable::ImportMessage;
 use crate::testing::{TestSchema, sql};
 use crate::{
@@ -295,13 +295,7 @@ async fn no_gateway_takes_back_what_another_stored_of_a_subscription() {
     let over = |after| SubscriptionChange { before: Some(before.clone()), after };
     // The lease is the owner's to settle, and what was asked for since is kept.
     two.put_subscriptions(&[over(renewed.clone())]).await.unwrap();
-    let asked = PendingRequest {
-        wanted: CallbackPurpose::Unsubscribe,
-        asked: time(5),
-        attempts: 0,
-        not_before: None,
-        trouble: None,
-    };
+    let asked = PendingRequest { wanted: CallbackPurpose::Unsubscribe, ..request(5) };
     let ending = Subscription { pending: Some(asked), ..before.clone() };
     one.put_subscriptions(&[over(ending.clone())]).await.unwrap();
     let expected = Subscription { pending: ending.pending, ..renewed };
