@@ -35,7 +35,7 @@ async fn count(store: &Store) -> u32 {
 }
 
 async fn begun(store: &Store) {
-    edit(store, 1).await.item("a", "A").order(&["a"]).commit(&store).await;
+    edit(store, 1).await.item("a", "A").order(&["a"]).commit(store).await;
 }
 
 async fn conflicts_are_answered_with_their_item(bench: impl Bench) {

@@ -13,10 +13,8 @@ on_every_store! {
 /// A feed with four items, of which `a` is in the order.
 async fn begun(bench: &impl Bench) {
     let store = bench.store();
-    let mut draft = edit(&store, 1).await;
-    for name in ["a", "b", "c", "d"] {
-        draft = draft.item(name, name);
-    }
+    let draft =
+        ["a", "b", "c", "d"].iter().fold(edit(&store, 1).await, |it, name| it.item(name, name));
     let mut change = draft.order(&["a"]).done();
     change.state.living = 4;
     store.commit(change).await.unwrap();

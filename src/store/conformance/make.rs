@@ -167,6 +167,15 @@ impl Draft {
         self
     }
 
+    /// New versions of these items with the same bytes.
+    pub(crate) fn items(
+        self,
+        names: impl IntoIterator<Item = impl AsRef<str>>,
+        text: &str,
+    ) -> Self {
+        names.into_iter().fold(self, |draft, name| draft.item(name.as_ref(), text))
+    }
+
     pub(crate) fn tombstone(mut self, name: &str) -> Self {
         let mut known = self.entry(name);
         known.standing = ItemStatus::Deleted { since: self.tick.time() };

@@ -96,9 +96,7 @@ async fn one_call_takes_out_a_bounded_number(bench: impl Bench) {
     let store = bench.store();
     let names: Vec<String> = (0..PRUNE_LIMIT + 7).map(|n| n.to_string()).collect();
     for seconds in 1..=2 {
-        let draft = edit(&store, seconds).await;
-        let draft = names.iter().fold(draft, |draft, name| draft.item(name, "text"));
-        draft.commit(&store).await;
+        edit(&store, seconds).await.items(&names, "text").commit(&store).await;
     }
     let one = Retention { versions: 1, ..ALL };
     let first = store.prune(&feed("news"), &one, time(9)).await.unwrap();

@@ -85,10 +85,7 @@ async fn a_reader_sees_one_revision(bench: impl Bench) {
     let store = bench.store();
     let names = ["a", "b", "c", "d"];
     let write = async |seconds: i64| {
-        let mut draft = edit(&store, seconds).await;
-        for name in names {
-            draft = draft.item(name, &seconds.to_string());
-        }
+        let draft = edit(&store, seconds).await.items(names, &seconds.to_string());
         let mut change = draft.order(&names).done();
         change.skeleton = Some(skeleton(&seconds.to_string()));
         store.commit(change).await.unwrap();

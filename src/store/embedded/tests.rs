@@ -177,8 +177,7 @@ async fn a_store_can_be_closed_while_a_large_change_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(open(folder.path()));
     let names: Vec<String> = (0..3000).map(|item| format!("item-{item:04}")).collect();
-    let draft = edit(&store, 1).await;
-    let change = names.iter().fold(draft, |draft, name| draft.item(name, "one")).done();
+    let change = edit(&store, 1).await.items(&names, "one").done();
     let writing = Arc::clone(&store);
     // Whoever asked for it goes away: the change is carried on all the same.
     let commit = tokio::spawn(async move { writing.commit(change).await });
@@ -194,9 +193,7 @@ async fn a_portion_of_a_view_is_bounded_by_the_bytes_of_its_items() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     let (text, names) = ("a".repeat(3 << 20), ["a", "b", "c"]);
-    let draft = edit(&store, 1).await;
-    let draft = names.iter().fold(draft, |draft, name| draft.item(name, &text));
-    draft.order(&names).commit(&store).await;
+    edit(&store, 1).await.items(&names, &text).order(&names).commit(&store).await;
     let reader = store.pin(&make::feed("news")).await.unwrap().unwrap();
     let (view, remaining) = reader.begin_view(Select::Current).await.unwrap().unwrap();
     assert_eq!((view.items.len(), remaining.ids().len()), (2, 1));

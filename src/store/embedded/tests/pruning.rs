@@ -26,9 +26,7 @@ async fn no_version_is_read_where_none_of_its_bytes_stay() {
     let (store, reads) = counting_store();
     let names: Vec<String> = (0..20).map(|n| n.to_string()).collect();
     for seconds in 1..=4 {
-        let draft = edit(&store, seconds).await;
-        let draft = names.iter().fold(draft, |draft, name| draft.item(name, "text"));
-        draft.commit(&store).await;
+        edit(&store, seconds).await.items(&names, "text").commit(&store).await;
     }
     let (feed, now) = (make::feed("news"), make::time(9));
     reads.store(0, Ordering::SeqCst);
@@ -45,8 +43,7 @@ async fn bytes_that_stay_are_written_anew_a_portion_at_a_time() {
     let (store, _) = counting_store();
     // It is in the title as well.
     let (names, text) = (["a", "b", "c", "d"], "x".repeat(PORTION_BYTES / 3));
-    let all = names.iter().fold(edit(&store, 1).await, |draft, name| draft.item(name, &text));
-    all.commit(&store).await;
+    edit(&store, 1).await.items(&names, &text).commit(&store).await;
     let all = names.iter().fold(edit(&store, 2).await, |draft, name| draft.tombstone(name));
     all.commit(&store).await;
     let (feed, now) = (make::feed("news"), make::time(9));
