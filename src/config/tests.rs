@@ -203,6 +203,9 @@ fn a_token_is_not_shown_by_accident() {
 
 #[test]
 fn lists_have_their_limits() {
+    // There are no more circles than are named.
+    let own = (0..105).map(|n| format!("[[aggregate]]\nname = \"n{n}\"\nsources = [\"n{n}\"]\n"));
+    assert_eq!(faults(&own.collect::<String>()).lines().count(), 100);
     let many = vec!["\"a\""; IGNORE_LIMIT + 1].join(",");
     let said = faults(&format!("[[feed]]\nname=\"a\"\nurl=\"http://a\"\nignore = [{many}]"));
     assert!(said.starts_with("tidegate.toml:4: feed.ignore: has 65 entries, the limit is 64"));
