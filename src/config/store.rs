@@ -104,7 +104,6 @@ fn without_effect(kind: StoreKind) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::check;
 
     #[test]

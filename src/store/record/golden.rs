@@ -2,7 +2,6 @@
 
 use super::specimen::{any_specimen, specimen};
 use super::*;
-use crate::purge_mark::PurgeMark;
 use crate::{AppliedOrigins, LoggedChange, VersionNote};
 use bytes::Bytes;
 use proptest::prelude::*;
