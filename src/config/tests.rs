@@ -123,17 +123,23 @@ fn what_is_good_is_read_as_it_is_meant() {
     insta::assert_snapshot!(all);
 }
 
-/// Each value of a configuration behind the names of the fields that lead to it.
+/// Each value of a configuration behind the names of the fields that lead to it, and how many a list has.
 pub(crate) fn values(checked: &Checked) -> Vec<String> {
     let checked = Checked { places: BTreeMap::new(), ..checked.clone() };
-    let (mut path, mut values) = (Vec::new(), Vec::new());
+    let (mut path, mut values) = (Vec::<(String, usize)>::new(), Vec::<String>::new());
     for line in format!("{checked:#?}").lines() {
         let said = line.trim_start();
-        path.truncate((line.len() - said.len()) / 4);
+        let depth = (line.len() - said.len()) / 4;
+        let names: Vec<&str> = path.iter().take(depth).map(|(name, _)| name.as_str()).collect();
+        let place = names.join(".");
+        if let Some((list, begun)) = path.get(depth).filter(|_| said.starts_with(']')) {
+            values.push(format!("{place}.{list}: {} values", values.len() - begun));
+        }
+        path.truncate(depth);
         match said.strip_suffix(['{', '(', '[']) {
-            Some(name) => path.push(name.split(':').next().unwrap_or_default().trim().to_owned()),
+            Some(name) => path.push((name.trim_end().replace(": ", "."), values.len())),
             None if said.starts_with(['}', ')', ']']) => {}
-            None => values.push(format!("{}.{}", path.join("."), said.trim_end_matches(','))),
+            None => values.push(format!("{place}.{}", said.trim_end_matches(','))),
         }
     }
     values
