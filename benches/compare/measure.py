@@ -1,34 +1,43 @@
-"""What the comparisons measure with: CPU time of a process, wrk, and instructions under callgrind."""
+"""What the comparisons measure with: a gateway on one core, its processor time, memory and disk, wrk, and instructions
+under callgrind."""
 
+import contextlib
 import dataclasses
 import datetime
+import http.client
 import json
 import os
 import pathlib
 import platform
 import re
 import shutil
-import socket
 import statistics
 import subprocess
+import sys
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "tests/scripts"))
+
+import stage
 
 # Debian's packages of the programs that may be missing.
 PACKAGES = {"nginx": "nginx-light", "wrk": "wrk", "valgrind": "valgrind", "callgrind_control": "valgrind",
             "newsboat": "newsboat"}
 # How long a program may take to begin or to end, in seconds.
 WAIT = 120
+# The requests before instructions are counted.
+WARM = 200
+MILLISECONDS = {"us": 1e-3, "ms": 1.0, "s": 1e3, "m": 6e4}
 
 
-def programs(*names):
-    """The paths of these programs, which are installed where they are missing and that is allowed."""
+def program(name):
+    """The path of a program, which is installed where it is missing and that is allowed."""
     path = os.environ.get("PATH", "") + ":/usr/sbin"
-    missing = sorted({PACKAGES[name] for name in names if not shutil.which(name, path=path)})
-    if missing:
+    if not shutil.which(name, path=path):
         quiet = {"stdout": subprocess.DEVNULL, "check": True}
         subprocess.run(["apt-get", "update", "-qq"], **quiet)
-        subprocess.run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing], **quiet)
-    return [shutil.which(name, path=path) for name in names]
+        subprocess.run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", PACKAGES[name]], **quiet)
+    return shutil.which(name, path=path)
 
 
 def cores():
@@ -37,7 +46,7 @@ def cores():
     return usable[0], usable[-1]
 
 
-def pinned(core, command):
+def pinned(core, command=()):
     """A command that runs on one core."""
     return ["taskset", "-c", str(core), *map(str, command)]
 
@@ -54,20 +63,10 @@ def memory(process):
     return int(re.search(r"^VmRSS:\s+(\d+) kB", status, re.M).group(1)) * 1024
 
 
-def counted(process, name):
-    """What the system has counted of what a process reads and writes."""
-    counts = pathlib.Path(f"/proc/{process}/io").read_text()
-    return int(re.search(rf"^{name}: (\d+)", counts, re.M).group(1))
-
-
 def written(process):
-    """Bytes of the pages that a process made dirty: more than it wrote where the file system has large folios."""
-    return counted(process, "write_bytes")
-
-
-def handed(process):
     """Bytes that a process handed to the system to write."""
-    return counted(process, "wchar")
+    counts = pathlib.Path(f"/proc/{process}/io").read_text()
+    return int(re.search(r"^wchar: (\d+)", counts, re.M).group(1))
 
 
 def disk(folder):
@@ -82,19 +81,33 @@ def disk(folder):
     return total
 
 
+def spread(values):
+    """Median, and half of the distance between the quartiles, of some figures."""
+    if len(values) < 2:
+        return values[0], 0.0
+    first, middle, third = statistics.quantiles(values, n=4, method="inclusive")
+    return middle, (third - first) / 2
+
+
+def ratio(figures, others):
+    """The same of each figure in what the other of its round is."""
+    return spread([one / other for one, other in zip(figures, others, strict=True)])
+
+
 def report(path, **what):
-    """Writes figures to a file of JSON for `plot.py`, with what they were made on."""
+    """Writes figures to a file of JSON for `plot.py`, with what they were made on; nothing without a path."""
+    if not path:
+        return
     made = {
         "day": datetime.date.today().isoformat(),
         "processors": len(os.sched_getaffinity(0)),
         "machine": platform.machine(),
         "load": round(os.getloadavg()[1], 1),
     }
-    path = pathlib.Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     # Six digits say enough.
     what = json.loads(json.dumps(what), parse_float=lambda digits: float(f"{float(digits):.6g}"))
-    path.write_text(json.dumps({"made": made, **what}) + "\n")
+    pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
+    pathlib.Path(path).write_text(json.dumps({"made": made, **what}) + "\n")
 
 
 @dataclasses.dataclass
@@ -110,20 +123,16 @@ class Run:
     p99: float
 
 
-MILLISECONDS = {"us": 1e-3, "ms": 1.0, "s": 1e3, "m": 6e4}
-
-
-def wrk(program, core, process, address, headers, connections, seconds):
+def wrk(core, process, address, headers, connections, seconds):
     """Asks `address` as fast as it is answered, and measures what that takes `process`."""
-    command = [program, "-t1", f"-c{connections}", f"-d{seconds}s", "--latency"]
+    command = [program("wrk"), "-t1", f"-c{connections}", f"-d{seconds}s", "--latency"]
     for name, value in headers.items():
         command += ["-H", f"{name}: {value}"]
     begun = cpu(process)
-    out = subprocess.run(
-        pinned(core, [*command, address]), stdout=subprocess.PIPE, text=True, check=True,
-        timeout=seconds + WAIT,
-    ).stdout
-    taken = cpu(process) - begun
+    done = subprocess.run(
+        pinned(core, [*command, address]), stdout=subprocess.PIPE, text=True, check=True, timeout=seconds + WAIT
+    )
+    taken, out = cpu(process) - begun, done.stdout
     if "Non-2xx" in out or "Socket errors" in out:
         raise RuntimeError(f"{address} was not always answered:\n{out}")
     requests = int(re.search(r"(\d+) requests in", out).group(1))
@@ -132,67 +141,85 @@ def wrk(program, core, process, address, headers, connections, seconds):
     return Run(requests, taken / requests * 1e6, rate, float(number) * MILLISECONDS[unit])
 
 
-def spread(values):
-    """Median, and half of the distance between the quartiles, of some figures."""
-    if len(values) < 2:
-        return values[0], 0.0
-    first, middle, third = statistics.quantiles(values, n=4, method="inclusive")
-    return middle, (third - first) / 2
+def callgrind(folder):
+    """What a command begins with whose instructions are counted."""
+    return [program("valgrind"), "--tool=callgrind", "-q", f"--callgrind-out-file={folder}/callgrind.%p"]
 
 
-def ask(connection, request, number):
-    """Sends a request so many times over one connection, each when the one before is answered."""
-    for _ in range(number):
-        connection.sendall(request)
-        head = b""
-        while b"\r\n\r\n" not in head:
-            head += received(connection)
-        head, _, body = head.partition(b"\r\n\r\n")
-        length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
-        status = head.split(b" ", 2)[1]
-        left = int(length.group(1)) - len(body) if length and status != b"304" else 0
-        while left > 0:
-            left -= len(received(connection))
-        if status not in (b"200", b"304"):
-            raise RuntimeError(f"answered {status.decode()}")
-
-
-def received(connection):
-    data = connection.recv(256 * 1024)
-    if not data:
-        raise RuntimeError("the connection was closed in the middle of an answer")
-    return data
-
-
-def request(host, path, headers):
-    """A request for [`ask`], with the headers that wrk sends."""
-    lines = [f"GET {path} HTTP/1.1", f"Host: {host}"]
-    lines += [f"{name}: {value}" for name, value in headers.items()]
-    return ("\r\n".join(lines) + "\r\n\r\n").encode()
-
-
-def instructions(control, process, address, path, headers, number):
-    """Instructions of a process under callgrind for each request: the difference between so many
-    requests and twice as many, so that what is done once counts nothing."""
-    host, _, port = address.removeprefix("http://").partition(":")
-    counts = []
-    with socket.create_connection((host, int(port)), timeout=WAIT) as connection:
-        bytes_sent = request(f"{host}:{port}", path, headers)
-        ask(connection, bytes_sent, 200)
-        for times in (1, 2):
-            before = executed(control, process)
-            ask(connection, bytes_sent, number * times)
-            counts.append(executed(control, process) - before)
-    return (counts[1] - counts[0]) / number
-
-
-def executed(control, process):
+def executed(process):
     """How many instructions a process under callgrind has executed."""
-    out = subprocess.run(
-        [control, "-e", "Ir", str(process)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True, timeout=WAIT
-    ).stdout
+    command = [program("callgrind_control"), "-e", "Ir", str(process)]
+    out = subprocess.run(command, capture_output=True, text=True, check=True, timeout=WAIT).stdout
     # Threads are counted each by itself.
     found = re.findall(r"^\s*Th ?\d+\s+([\d,]+)", out, re.M)
     if not found:
         raise RuntimeError(f"callgrind says nothing of its instructions:\n{out}")
     return sum(int(number.replace(",", "")) for number in found)
+
+
+def instructions(process, address, headers, number):
+    """Instructions of a process under callgrind for each request: the difference between so many requests and twice as
+    many, so that what is done once counts nothing."""
+    base, path = re.fullmatch(r"(http://[^/]+)(/.*)", address).groups()
+    with contextlib.closing(Connection(base)) as connection:
+        counts = []
+        for times in (0, 1, 2):
+            before = executed(process)
+            for _ in range(number * times or WARM):
+                connection.ask("GET", path, headers)
+            counts.append(executed(process) - before)
+    return (counts[2] - counts[1]) / number
+
+
+class Gateway(stage.Gateway):
+    """A gateway whose command begins with some other words: on the first core, where nothing else is said."""
+
+    def __init__(self, program, folder, configuration, server="", begin=pinned(cores()[0])):
+        pathlib.Path(folder).mkdir(exist_ok=True)
+        wrapper = pathlib.Path(folder) / "begin"
+        command = " ".join(f"'{word}'" for word in [*begin, program])
+        wrapper.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+        wrapper.chmod(0o700)
+        super().__init__(wrapper, folder, configuration, server)
+        self.pid = self.process.pid
+
+    def figures(self):
+        """The values of /metrics by name with labels."""
+        lines = [line.rpartition(" ") for line in self.ask("/metrics").decode().splitlines() if line[0] != "#"]
+        return {name: float(value) for name, _, value in lines}
+
+
+class Connection:
+    """One connection to a gateway, which is kept."""
+
+    def __init__(self, base):
+        self.http = http.client.HTTPConnection(base.removeprefix("http://"), timeout=WAIT)
+
+    def ask(self, method, path, headers):
+        """The body of an answer, which is no error."""
+        # No header that wrk does not send.
+        self.http.putrequest(method, path, skip_accept_encoding=True)
+        for name, value in headers.items():
+            self.http.putheader(name, value)
+        self.http.endheaders()
+        answer = self.http.getresponse()
+        body = answer.read()
+        if answer.status not in (200, 304):
+            raise RuntimeError(f"{path} is answered {answer.status}: {body[:200]}")
+        return body
+
+    def poll(self, name):
+        """Polls a feed now, and answers the report; an error where that failed or the document was held."""
+        report = json.loads(self.ask("POST", f"/api/v1/feeds/{name}/poll", {"authorization": f"Bearer {stage.TOKEN}"}))
+        if report.get("outcome") in (None, "failed") or report["held"]:
+            raise RuntimeError(f"{name} was not read: {report}")
+        return report
+
+    def close(self):
+        self.http.close()
+
+
+def polling(interval, urls, more=""):
+    """A gateway's configuration with a feed for each of the addresses by name."""
+    feeds = "".join(f'[[feed]]\nname = "{name}"\nurl = "{url}"\n' for name, url in urls.items())
+    return f'{more}\n[polling]\nallow_private = true\nmin_interval = "{interval}"\nmax_interval = "{interval}"\n{feeds}'

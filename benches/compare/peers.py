@@ -9,9 +9,8 @@ is no figure. Then each polls all of them once more, which finds nothing changed
 
 What counts is the CPU time, user and system, of all that a peer does for it, as it is run:
   tidegate    its process, from the first call to /api/v1/feeds/NAME/poll until the last feed was read again by one
-              reader who takes gzip: requests, parsing, judging, versions, storing durably, rendering and packing,
-              the calls and the reads themselves, and what it does within a second afterwards; and of it what it
-              used until all were polled, before the first was read
+              reader who takes gzip, and what it does within a second afterwards; and of it what it used until all were
+              polled, before the first was read
   feedparser  a process that keeps running: conditional requests and parsing; it stores nothing
   newsboat    `newsboat -x reload`, a process for each round: its start, requests, parsing, its cache in SQLite
   reader      a process that keeps running: requests, parsing, its database in SQLite
@@ -20,8 +19,7 @@ What counts is the CPU time, user and system, of all that a peer does for it, as
     benches/compare/peers.py --json target/peers.json    and for plot.py
 
 Installs newsboat from Debian's packages, and feedparser and reader with pip in a folder of their own below target,
-where they are missing and it may.
-"""
+where they are missing and it may."""
 
 import argparse
 import concurrent.futures
@@ -39,9 +37,10 @@ import sys
 import tempfile
 import time
 
-import measure
-import publisher
-import serving_stage as stage
+# A peer that is a library begins as `peers.py --peer …` in an environment of its own, and needs none of these.
+if "--peer" not in sys.argv:
+    import measure
+    import publisher
 
 # reader has a copy of feedparser that needs sgmllib, which its package does not ask for.
 REQUIREMENTS = ["feedparser>=6.0.11,<7", "reader>=3.12,<4", "sgmllib3k"]
@@ -51,51 +50,40 @@ POLLS = "of it polls"
 PARALLEL = 4
 # How long what a poll left to do is waited for, in seconds.
 SETTLING = 1
-CONFIGURATION = """
-[polling]
-allow_private = true
-min_interval = "24h"
-max_interval = "24h"
-"""
-FEED = """
-[[feed]]
-name = "f{number}"
-url = "{url}"
-"""
 
 
 class Tidegate:
     """The gateway, each feed polled by a call of the API and then read once."""
 
-    def __init__(self, begin, arguments, folder, urls):
-        feeds = "".join(FEED.format(number=number, url=url) for number, url in enumerate(urls))
-        self.gateway = stage.Gateway(begin, arguments.bin, folder, CONFIGURATION + feeds)
-        self.feeds, self.read, self.polls = len(urls), {}, 0.0
+    def __init__(self, program, folder, urls):
+        feeds = {f"f{number}": url for number, url in enumerate(urls)}
+        self.gateway = measure.Gateway(program, folder / "gateway", measure.polling("24h", feeds))
+        self.feeds, self.read, self.polls = list(feeds), {}, 0.0
 
     def poll(self):
-        begun = measure.cpu(self.gateway.process.pid)
-        with concurrent.futures.ThreadPoolExecutor(PARALLEL) as pool:
-            list(pool.map(self.poll_some, range(PARALLEL)))
-            self.polls = measure.cpu(self.gateway.process.pid) - begun
-            list(pool.map(self.read_some, range(PARALLEL)))
+        begun = measure.cpu(self.gateway.pid)
+        self.each(lambda connection, feed: connection.poll(feed))
+        self.polls = measure.cpu(self.gateway.pid) - begun
+        self.each(self.read_one)
         time.sleep(SETTLING)
-        return measure.cpu(self.gateway.process.pid) - begun
+        return measure.cpu(self.gateway.pid) - begun
 
-    def poll_some(self, first):
-        """Polls some feeds over one connection, each when the one before was polled."""
-        with contextlib.closing(stage.Client(self.gateway)) as client:
-            for number in range(first, self.feeds, PARALLEL):
-                client.poll(f"f{number}")
+    def each(self, work):
+        """Does something to every feed over a few connections, each of which has its share of them."""
+        def share(first):
+            with contextlib.closing(measure.Connection(self.gateway.base)) as connection:
+                for feed in self.feeds[first::PARALLEL]:
+                    work(connection, feed)
 
-    def read_some(self, first):
-        """Reads some feeds over one connection."""
-        with contextlib.closing(stage.Client(self.gateway)) as client:
-            for number in range(first, self.feeds, PARALLEL):
-                self.read[number] = client.read(f"/feeds/f{number}")
+        with concurrent.futures.ThreadPoolExecutor(PARALLEL) as pool:
+            list(pool.map(share, range(PARALLEL)))
+
+    def read_one(self, connection, feed):
+        self.read[feed] = connection.ask("GET", f"/feeds/{feed}", {"accept-encoding": "gzip"})
 
     def missing(self, number, items):
         """Those of the items that a peer does not have."""
-        text = html.unescape(gzip.decompress(self.read[number]).decode())
+        text = html.unescape(gzip.decompress(self.read[f"f{number}"]).decode())
         return [id for id, content in items.items() if id not in text or content not in text]
 
     def end(self):
@@ -105,14 +93,13 @@ class Tidegate:
 class Library:
     """A peer that is a library of Python, in a process that polls when it is told to."""
 
-    def __init__(self, kind, python, begin, folder, urls):
+    def __init__(self, kind, python, folder, urls):
         addresses = folder / f"{kind}.urls"
         addresses.write_text("\n".join(urls))
         self.urls = urls
-        script = pathlib.Path(__file__).with_name("peers_python.py")
+        command = [python, __file__, "--peer", kind, addresses, folder / f"{kind}.sqlite"]
         self.process = subprocess.Popen(
-            [*begin, python, script, kind, addresses, folder / f"{kind}.sqlite"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            measure.pinned(measure.cores()[0], command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         if self.process.stdout.readline() != "ready\n":
             raise RuntimeError(f"{kind} did not start")
@@ -139,14 +126,13 @@ class Library:
 class Newsboat:
     """`newsboat -x reload`, once for each round."""
 
-    def __init__(self, program, begin, folder, urls):
+    def __init__(self, folder, urls):
         self.folder, self.urls = folder / "newsboat", urls
         self.folder.mkdir()
         (self.folder / "urls").write_text("\n".join(urls) + "\n")
         (self.folder / "config").write_text("reload-threads 1\n")
-        files = {"-u": "urls", "-c": "cache.db", "-C": "config"}
-        self.command = [*begin, program, *(word for option, name in files.items() for word in (option, name)),
-                        "-x", "reload"]
+        files = ["-u", "urls", "-c", "cache.db", "-C", "config"]
+        self.command = measure.pinned(measure.cores()[0], [measure.program("newsboat"), *files, "-x", "reload"])
 
     def poll(self):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -156,15 +142,50 @@ class Newsboat:
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     def missing(self, number, items):
-        with sqlite3.connect(self.folder / "cache.db") as cache:
-            rows = cache.execute(
-                "SELECT guid, content FROM rss_item WHERE feedurl = ?", [self.urls[number]]
-            )
-            has = dict(rows.fetchall())
+        asked = "SELECT guid, content FROM rss_item WHERE feedurl = ?"
+        with contextlib.closing(sqlite3.connect(self.folder / "cache.db")) as cache:
+            has = dict(cache.execute(asked, [self.urls[number]]).fetchall())
         return [id for id, content in items.items() if content not in has.get(id, "")]
 
     def end(self):
         pass
+
+
+def answer_as(kind, addresses, database):
+    """The process of a library: polls when it is told to, on standard input, and says what it has."""
+    addresses = pathlib.Path(addresses).read_text().split()
+    if kind == "feedparser":
+        import feedparser
+
+        # With conditional requests; it keeps what it read last.
+        known = {address: {} for address in addresses}
+
+        def poll():
+            for address, last in known.items():
+                found = feedparser.parse(address, etag=last.get("etag"), modified=last.get("modified"))
+                if found.get("status") != 304:
+                    known[address] = found
+
+        def entries(address):
+            return known[address].entries
+    else:
+        import reader
+
+        library = reader.make_reader(database)
+        for address in addresses:
+            library.add_feed(address)
+
+        def poll():
+            library.update_feeds(scheduled=False)
+
+        def entries(address):
+            return library.get_entries(feed=address)
+
+    print("ready", flush=True)
+    for line in sys.stdin:
+        word, _, address = line.strip().partition(" ")
+        said = poll() if word == "poll" else {entry.id: entry.content[0].value for entry in entries(address)}
+        print(json.dumps(said), flush=True)
 
 
 def venv(folder):
@@ -184,27 +205,23 @@ def check(name, peer, documents, feeds, version):
         feed = f"f{number}"
         numbers = [documents.newest(version), documents.edited(version)]
         items = {documents.id(feed, n): documents.text(feed, n, version) for n in numbers if n}
-        missing = peer.missing(number, items)
-        if missing:
+        if missing := peer.missing(number, items):
             raise RuntimeError(f"{name} has not seen {missing} of {feed}, version {version}")
 
 
-def compare(arguments):
+def compare(given, documents):
     """The CPU seconds of each round, by what was found and by peer."""
-    newsboat, = measure.programs("newsboat")
-    python = venv(arguments.venv)
-    documents = publisher.large(edits=True)
-    begin = measure.pinned(measure.cores()[0], [])
+    python = venv(given.venv)
     source, peers, taken = publisher.Publisher(documents), {}, {}
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        urls = [source.url(number) for number in range(arguments.feeds)]
+        urls = [source.url(number) for number in range(given.feeds)]
         try:
-            peers["tidegate"] = Tidegate(begin, arguments, folder, urls)
+            peers["tidegate"] = Tidegate(given.bin, folder, urls)
             for kind in ("feedparser", "reader"):
-                peers[kind] = Library(kind, python, begin, folder, urls)
-            peers["newsboat"] = Newsboat(newsboat, begin, folder, urls)
-            for version in range(arguments.rounds + 1):
+                peers[kind] = Library(kind, python, folder, urls)
+            peers["newsboat"] = Newsboat(folder, urls)
+            for version in range(given.rounds + 1):
                 if version > 0:
                     source.advance()
                 order = random.Random(version).sample(sorted(peers), len(peers))
@@ -214,32 +231,20 @@ def compare(arguments):
                         seconds = peers[name].poll()
                         asked = source.counted()["requests"] - before
                         # The gateway reads new feeds by itself as well.
-                        if asked != arguments.feeds and (name, found) != ("tidegate", "new"):
-                            raise RuntimeError(f"{name} asked {asked} times for {arguments.feeds} feeds")
-                        check(name, peers[name], documents, arguments.feeds, version)
+                        if asked != given.feeds and (name, found) != ("tidegate", "new"):
+                            raise RuntimeError(f"{name} asked {asked} times for {given.feeds} feeds")
+                        check(name, peers[name], documents, given.feeds, version)
                         if version > 0 or found == "new":
                             by = taken.setdefault(found, {})
                             by.setdefault(name, []).append(seconds)
                             if name == "tidegate":
                                 by.setdefault(POLLS, []).append(peers[name].polls)
-                print(f"round {version} of {arguments.rounds}", file=sys.stderr, flush=True)
+                print(f"round {version} of {given.rounds}", file=sys.stderr, flush=True)
         finally:
             for peer in peers.values():
                 peer.end()
             source.stop()
-    return documents.sizes(), taken
-
-
-def table(taken, feeds):
-    """Medians and spread in µs of CPU a feed, and the ratio to the gateway in the same round."""
-    rows = []
-    for found, peers in taken.items():
-        for name in ("tidegate", POLLS, "feedparser", "newsboat", "reader"):
-            cpu, off = measure.spread([seconds / feeds * 1e6 for seconds in peers[name]])
-            ratio, around = measure.spread([a / b for a, b in zip(peers[name], peers["tidegate"], strict=True)])
-            rows.append({"found": found, "peer": name, "cpu": round(cpu, 1), "spread": round(off, 1),
-                         "ratio": round(ratio, 2), "ratio_spread": round(around, 2)})
-    return rows
+    return taken
 
 
 def main():
@@ -249,20 +254,22 @@ def main():
     parser.add_argument("--feeds", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--json", help="a file for plot.py")
-    arguments = parser.parse_args()
-    (size, packed), taken = compare(arguments)
-    rows = table(taken, arguments.feeds)
-    print(f"{arguments.feeds} feeds of {size} bytes, {packed} packed; {arguments.rounds} rounds.\n"
-          "CPU a feed in µs, user and system, and what that is to the gateway in the same round:\n"
-          "medians, and half of the distance between the quartiles.\n")
-    print(f"{'feeds are':10} {'peer':11}{'µs a feed':>18}{'ratio':>16}")
-    for row in rows:
-        print(f"{row['found']:10} {row['peer']:11}{row['cpu']:10.0f} ±{row['spread']:6.0f}"
-              f"{row['ratio']:9.2f} ±{row['ratio_spread']:5.2f}", flush=True)
-    if arguments.json:
-        measure.report(arguments.json, kind="peers", feeds=arguments.feeds, rounds=arguments.rounds,
-                       bytes=size, rows=rows)
+    given = parser.parse_args()
+    documents = publisher.large(edits=True)
+    size, packed = documents.sizes()
+    print(f"{given.feeds} feeds of {size} bytes, {packed} packed; {given.rounds} rounds.\nCPU a feed in µs, user and system,"
+          " and what that is to the gateway in the same round:\nmedians, and half of the distance between the quartiles.\n\n"
+          f"{'feeds are':10} {'peer':11}{'µs a feed':>18}{'ratio':>16}")
+    rows = []
+    for found, peers in compare(given, documents).items():
+        for name in ("tidegate", POLLS, "feedparser", "newsboat", "reader"):
+            cpu, off = measure.spread([seconds / given.feeds * 1e6 for seconds in peers[name]])
+            ratio, around = measure.ratio(peers[name], peers["tidegate"])
+            rows.append({"found": found, "peer": name, "cpu": round(cpu, 1), "spread": round(off, 1),
+                         "ratio": round(ratio, 2), "ratio_spread": round(around, 2)})
+            print(f"{found:10} {name:11}{cpu:10.0f} ±{off:6.0f}{ratio:9.2f} ±{around:5.2f}", flush=True)
+    measure.report(given.json, kind="peers", feeds=given.feeds, rounds=given.rounds, bytes=size, rows=rows)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(answer_as(*sys.argv[2:]) if sys.argv[1:2] == ["--peer"] else main())

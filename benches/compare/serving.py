@@ -1,186 +1,240 @@
 #!/usr/bin/env python3
 """CPU time per cached request: the gateway against nginx, which serves the very same bytes from files.
 
-Both run on one core, wrk on another where there is one. Runs are short and interleaved, so that what
-else the machine does is the same for both; what counts are medians of CPU time, which say the same on
-a busy machine, where throughput does not.
+Both run on one core, wrk on another where there is one. Runs are short and interleaved, so that what else the machine
+does is the same for both; what counts are medians of CPU time, which say the same on a busy machine, where throughput
+does not.
 
     benches/compare/serving.py                       the table of ratios, about two minutes
     benches/compare/serving.py --instructions        instructions per request under callgrind
     benches/compare/serving.py --polls 200           p99 of cached reads beside so many polls a second
-    benches/compare/serving.py --readers 1,10,100    CPU time by how many connections ask at once
 
 Installs nginx, wrk and valgrind from Debian's packages where they are missing and it may.
 """
 
 import argparse
 import contextlib
-import json
+import gzip
 import pathlib
 import sys
 import tempfile
+import time
+import urllib.request
 
 import measure
-import polled
-import serving_stage as stage
+import nginx_stage
+import publisher
+import stage
 
-# The paths that are compared: what is asked for, and the most that is aimed at, as a ratio of nginx.
-PATHS = {
-    "50 KB": ("feed", {}, 0.85),
-    "gzip": ("feed", {"Accept-Encoding": "gzip"}, 0.80),
-    "304": ("feed", {}, 1.00),
-    "SUP": ("sup", {}, 0.55),
-}
-ADDRESSES = {"feed": "/feeds/feed", "sup": "/sup.json?seconds=60"}
-CONFIGURATION = """
-[polling]
-allow_private = true
-min_interval = "24h"
-
-[[feed]]
-name = "feed"
-url = "{address}/feed"
-"""
-
-
-# Lets one client have as many connections as there may be in all, 1024: a proxy has them for many.
+SERVER_CORE, CLIENT_CORE = measure.cores()
+# Lets one client have as many connections as there may be in all: a proxy has them for many.
 TRUSTED = 'trusted_proxies = ["127.0.0.1"]'
+# Requests a second of the paced reader: far from what the gateway can do.
+PACE = 500
+# How many seconds pass before anything is measured, for each second of the interval: every feed is new at first.
+SETTLING = 4
+# What nginx says by itself.
+ITS_OWN = {"content-type", "content-length", "content-encoding", "etag", "last-modified", "date", "connection"}
+ONE_PROCESS = "master_process off; worker_processes 1;"
+FAST = "keepalive_requests 1000000000; open_file_cache max=100 inactive=1h; gzip_static on; sendfile on;"
+CACHED = "location = /{place}/{name} {{ alias {root}/{name}; default_type {kind};\n{headers} }}"
 
 
-@contextlib.contextmanager
-def servers(arguments, begin, server=""):
-    """The addresses of both servers by name, each with its process and the tag of a 304."""
-    nginx, = measure.programs("nginx")
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        folder = pathlib.Path(folder)
-        site = stage.stage.Site()
-        site.documents["/feed"] = stage.feed(1, stage.ENTRIES)
-        configuration = CONFIGURATION.format(address=site.base)
-        gateway = stage.Gateway(begin, arguments.bin, folder, configuration, server)
-        stack.callback(gateway.end)
-        gateway.poll("feed")
-        documents = {name: stage.fetched(gateway.base + at) for name, at in ADDRESSES.items()}
-        static = stage.Nginx(begin, nginx, folder / "nginx", documents)
-        stack.callback(static.end)
-        at = {
-            "tidegate": (gateway.process.pid, lambda path: gateway.base + ADDRESSES[PATHS[path][0]]),
-            "nginx": (static.process.pid, lambda path: f"{static.base}/same/{PATHS[path][0]}"),
-            "bare nginx": (static.process.pid, lambda path: f"{static.base}/plain/{PATHS[path][0]}"),
-        }
-        yield at
+class Servers:
+    """What is compared: by its name the process of each server and its address; `paths` are what is asked for, with
+    the headers of the request and the most that is aimed at, as a ratio of nginx. `begin`: what their commands begin
+    with."""
+
+    def __init__(self, given, stack, folder, server=""):
+        self.given, self.stack, self.folder, self.server, self.at, self.paths = given, stack, folder, server, {}, {}
+        self.begin = measure.pinned(SERVER_CORE, measure.callgrind(folder) if given.instructions else ())
+
+    def gateway(self, configuration):
+        gateway = measure.Gateway(self.given.bin, self.folder / "gateway", configuration, self.server, self.begin)
+        self.stack.callback(gateway.end)
+        return gateway
+
+    def nginx(self, name, text, ready, begin=None):
+        begin = self.begin if begin is None else begin
+        server = nginx_stage.Server(measure.program("nginx"), self.folder / name, text, ready, ONE_PROCESS, begin)
+        self.stack.callback(server.end)
+        return server.process.pid
 
 
-def asked(path, address):
-    """The headers of a request for one of the paths."""
-    _, headers, _ = PATHS[path]
-    return {"If-None-Match": stage.tag(address)} if path == "304" else headers
+def fetch(address, headers=None):
+    """The headers of an answer, in their order, and its body."""
+    with urllib.request.urlopen(urllib.request.Request(address, headers=headers or {}), timeout=measure.WAIT) as answer:
+        return answer.getheaders(), answer.read()
 
 
-def compare(arguments):
-    """CPU time per request on each path, by server."""
-    wrk, = measure.programs("wrk")
-    server_core, client_core = measure.cores()
+def quote(text):
+    """A text as nginx's configuration has it."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def cached(servers):
+    """A feed of 50 KB and a small SUP document, which nginx has in files."""
+    site, files = stage.Site(), servers.folder / "files"
+    site.documents["/feed"] = publisher.large().document("feed", 0)
+    gateway = servers.gateway(measure.polling("24h", {"feed": f"{site.base}/feed"}))
+    gateway.poll("feed")
+    files.mkdir()
+    places, feed, sup = [], "/feeds/feed", "/sup.json?seconds=60"
+    for name, path in (("feed", feed), ("sup", sup)):
+        headers, body = fetch(gateway.base + path)
+        (files / name).write_bytes(body)
+        (files / f"{name}.gz").write_bytes(gzip.compress(body, 6, mtime=0))
+        kind = dict(headers)["content-type"].partition(";")[0]
+        for place in ("same", "plain"):
+            said = "".join(
+                f"add_header {header} {quote(value)};\n" for header, value in headers
+                if place == "same" and header.lower() not in ITS_OWN
+            )
+            places.append(CACHED.format(place=place, name=name, root=files, kind=kind, headers=said))
+    port = stage.free_port()
+    base = f"http://127.0.0.1:{port}"
+    text = f"server {{ listen 127.0.0.1:{port} backlog=4096; root {files}; {FAST} {''.join(places)} }}"
+    nginx = servers.nginx("nginx", text, f"{base}/same/feed")
+
+    def static(place):
+        return nginx, lambda path: f"{base}/{place}/{'sup' if path == sup else 'feed'}"
+
+    servers.at = {"tidegate": (gateway.pid, gateway.base), "nginx": static("same"), "bare nginx": static("plain")}
+    servers.paths = {
+        "50 KB": (feed, {}, 0.85), "gzip": (feed, {"Accept-Encoding": "gzip"}, 0.80),
+        "304": (feed, {"If-None-Match": "TAG"}, 1.00), "SUP": (sup, {}, 0.55),
+    }
+
+
+def asked(server, path, headers):
+    """The address and the headers of a request, with the tag of what is answered where one is wanted."""
+    _, base = server
+    address = base(path) if callable(base) else base + path
+    if "If-None-Match" in headers:
+        found = {name.lower(): value for name, value in fetch(address)[0]}
+        headers = {"If-None-Match": found.get("etag", '"any"')}
+    return address, headers
+
+
+def run(given, server, path, headers, connections):
+    """One run of wrk."""
+    return measure.wrk(CLIENT_CORE, server[0], *asked(server, path, headers), connections, given.seconds)
+
+
+def compare(given, servers):
     runs = {}
-    with servers(arguments, measure.pinned(server_core, [])) as at:
-        for number in range(arguments.rounds + 1):
-            for path in PATHS:
-                for server, (process, address) in at.items():
-                    address = address(path)
-                    run = measure.wrk(
-                        wrk, client_core, process, address, asked(path, address),
-                        arguments.connections, arguments.seconds,
-                    )
-                    # The first round warms both up.
-                    if number > 0:
-                        runs.setdefault((path, server), []).append(run)
-    return runs
+    for turn in range(given.rounds + 1):
+        for path, (*what, _) in servers.paths.items():
+            for name, server in servers.at.items():
+                made = run(given, server, *what, given.connections)
+                # The first round warms both up.
+                if turn > 0:
+                    runs.setdefault((path, name), []).append(made)
+    print("CPU a request in µs, and what the gateway's is to it in the same round: medians, and half of the distance\n"
+          "between the quartiles.\n\n"
+          f"{'':8}{'server':20}{'µs':>16}{'ratio':>15}{'aim':>6}{'p99 ms':>10}{'a second':>10}")
+    for (path, name), made in runs.items():
+        cpu, ours = ([run.cpu for run in each] for each in (made, runs[path, "tidegate"]))
+        aim = f"{servers.paths[path][2]:6.2f}" if name == "nginx" else " " * 6
+        print(f"{path:8}{name:20}" + "{:9.2f} ±{:5.2f}".format(*measure.spread(cpu))
+              + "{:8.2f} ±{:5.2f}".format(*measure.ratio(ours, cpu)) + aim
+              + f"{measure.spread([run.p99 for run in made])[0]:10.2f}{measure.spread([run.rate for run in made])[0]:10.0f}")
 
 
-def show_comparison(runs):
-    print("CPU per request in µs, and what that is to nginx with the same headers in the same round:\n"
-          "medians, and half of the distance between the quartiles. Then the ratios of others to it.\n")
-    others = [name for name in dict.fromkeys(server for _, server in runs)
-              if name not in ("tidegate", "nginx")]
-    print(f"{'':6}{'tidegate':>15}{'nginx':>15}{'ratio':>14}{'aim':>6}"
-          + "".join(f"{name:>12}" for name in others))
-    for path, (_, _, aim) in PATHS.items():
-        ours, theirs = ([run.cpu for run in runs[path, name]] for name in ("tidegate", "nginx"))
-
-        def ratio(figures, theirs=theirs):
-            return measure.spread([a / b for a, b in zip(figures, theirs, strict=True)])
-
-        print(f"{path:6}" + "".join("{:9.2f} ±{:4.2f}".format(*measure.spread(each))
-                                    for each in (ours, theirs))
-              + "{:8.2f} ±{:4.2f}".format(*ratio(ours)) + f"{aim:6.2f}"
-              + "".join("{:12.2f}".format(ratio([run.cpu for run in runs[path, name]])[0])
-                        for name in others))
-
-
-def instructions(arguments):
+def instructions(given, servers):
     """Instructions per request on each path."""
-    valgrind, control = measure.programs("valgrind", "callgrind_control")
-    with tempfile.TemporaryDirectory() as folder:
-        kept = arguments.profile or folder
-        server_core, _ = measure.cores()
-        begin = measure.pinned(server_core, [
-            valgrind, "--tool=callgrind", "-q", f"--callgrind-out-file={kept}/callgrind.%p",
-        ])
-        with servers(arguments, begin) as at:
-            counts = {}
-            for path in PATHS:
-                for server, (process, address) in at.items():
-                    address = address(path)
-                    base, _, rest = address.removeprefix("http://").partition("/")
-                    counts[path, server] = measure.instructions(
-                        control, process, base, f"/{rest}", asked(path, address), arguments.requests
-                    )
-    print(f"{'':8}" + "".join(f"{server:>14}" for server in at))
-    for path in PATHS:
-        print(f"{path:8}" + "".join(f"{counts[path, server]:14.0f}" for server in at))
+    print(f"{'':8}" + "".join(f"{name:>20}" for name in servers.at))
+    for path, (*what, _) in servers.paths.items():
+        counts = [measure.instructions(server[0], *asked(server, *what), given.requests) for server in servers.at.values()]
+        print(f"{path:8}" + "".join(f"{count:20.0f}" for count in counts), flush=True)
 
 
-def readers(arguments):
-    """CPU time per request by how many connections ask at once, row by row."""
-    wrk, = measure.programs("wrk")
-    server_core, client_core = measure.cores()
-    with servers(arguments, measure.pinned(server_core, []), TRUSTED) as at:
-        for connections in map(int, arguments.readers.split(",")):
-            runs = {}
-            for _ in range(arguments.rounds):
-                for server, (process, address) in at.items():
-                    run = measure.wrk(wrk, client_core, process, address("50 KB"), {}, connections,
-                                      arguments.seconds)
-                    runs.setdefault(server, []).append(run)
-            for server, made in runs.items():
-                cpu, off = measure.spread([run.cpu for run in made])
-                p99, _ = measure.spread([run.p99 for run in made])
-                yield {"connections": connections, "server": server, "cpu": round(cpu, 2),
-                       "spread": round(off, 2), "p99": round(p99, 2)}
+def show(given, build):
+    """Compares servers, by what is given."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        servers = Servers(given, stack, pathlib.Path(folder))
+        build(servers)
+        (instructions if given.instructions else compare)(given, servers)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def by_readers(given, numbers):
+    """CPU of a cached request by how many connections ask at once: the rows for plot.py."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        servers = Servers(given, stack, pathlib.Path(folder), TRUSTED)
+        cached(servers)
+        for connections in numbers:
+            for name, server in servers.at.items():
+                made = [run(given, server, "/feeds/feed", {}, connections) for _ in range(given.rounds)]
+                cpu, off = measure.spread([one.cpu for one in made])
+                rows.append({"connections": connections, "server": name, "cpu": round(cpu, 2), "spread": round(off, 2),
+                             "p99": round(measure.spread([one.p99 for one in made])[0], 2)})
+                print(rows[-1], flush=True)
+    return rows
+
+
+def paced(base, path, seconds):
+    """The delays of answers in milliseconds, each from when it was due to be asked for, sorted."""
+    client, delays = measure.Connection(base), []
+    begun = time.perf_counter()
+    for number in range(int(PACE * seconds)):
+        due = begun + number / PACE
+        time.sleep(max(0.0, due - time.perf_counter()))
+        client.ask("GET", path, {})
+        delays.append((time.perf_counter() - due) * 1000)
+    client.close()
+    return sorted(delays)
+
+
+def beside_polls(given, folder):
+    """Reads of one feed while no other is polled, and while many are."""
+    source = publisher.Publisher(publisher.large(), given.changing)
+    seconds = given.seconds * given.rounds
+    for number in (0, given.polls * given.interval):
+        # The feed that is read has an address of its own, and does not change.
+        urls = {f"f{n}": source.url(n) for n in range(1, number + 1)}
+        own = f'[[feed]]\nname = "feed"\nurl = "{source.url(0)}"\nmin_interval = "24h"\nmax_interval = "24h"\n'
+        text = measure.polling(f"{given.interval}s", urls) + own
+        gateway = measure.Gateway(given.bin, folder / f"gateway-{number}", text)
+        try:
+            gateway.poll("feed")
+            time.sleep(SETTLING * given.interval if number else 1)
+            before, begun = source.counted()["requests"], time.monotonic()
+            delays = paced(gateway.base, "/feeds/feed", seconds)
+            made = measure.wrk(
+                CLIENT_CORE, gateway.pid, f"{gateway.base}/feeds/feed", {}, given.connections, seconds
+            )
+            polls = (source.counted()["requests"] - before) / (time.monotonic() - begun)
+        finally:
+            gateway.end()
+        middle, last = (delays[int(len(delays) * part)] for part in (0.5, 0.99))
+        print(f"{polls:5.0f} polls/s: {PACE} reads/s have a median of {middle:.2f} ms, p99 {last:.2f} ms; "
+              f"as fast as they can {made.rate:.0f}/s, p99 {made.p99:.2f} ms", flush=True)
+    source.stop()
+
+
+def options(about):
+    """What scripts that compare servers are called with."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--bin", default="target/dist/tidegate")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=int, default=1, help="of each run")
     parser.add_argument("--connections", type=int, default=16)
     parser.add_argument("--instructions", action="store_true")
     parser.add_argument("--requests", type=int, default=5000, help="that are counted under callgrind")
-    parser.add_argument("--profile", help="a folder for what callgrind writes")
-    parser.add_argument("--readers", help="numbers of connections, with commas")
+    return parser
+
+
+def main():
+    parser = options(__doc__)
     parser.add_argument("--polls", type=int, help="polls a second beside the reads")
     parser.add_argument("--interval", type=int, default=2, help="seconds between two polls of a feed")
     parser.add_argument("--changing", type=float, default=1.0, help="the part of polls that bring news")
-    arguments = parser.parse_args()
-    if arguments.instructions:
-        instructions(arguments)
-    elif arguments.readers:
-        for row in readers(arguments):
-            print(json.dumps(row), flush=True)
-    elif arguments.polls:
-        polled.show(arguments)
-    else:
-        show_comparison(compare(arguments))
+    given = parser.parse_args()
+    if not given.polls:
+        return show(given, cached)
+    with tempfile.TemporaryDirectory() as folder:
+        beside_polls(given, pathlib.Path(folder))
 
 
 if __name__ == "__main__":

@@ -112,36 +112,33 @@ mod tests {
     use super::*;
     use tidegate_config::Overrides;
 
-    fn given(urls: &[&str]) -> Config {
-        let feeds = urls.iter().map(|url| Url::parse(url).unwrap()).collect();
-        let mut config = Config::default();
-        Overrides { feeds, ..Overrides::default() }.complete(&mut config);
-        config
-    }
-
-    fn names(feeds: &[FeedRecord]) -> Vec<(String, String)> {
-        feeds.iter().map(|feed| (feed.url.clone(), feed.name.to_string())).collect()
-    }
+    const ONE: &str = "http://h.example/f?id=1";
+    const TWO: &str = "http://h.example/f?id=2";
 
     fn record(name: &str, url: &str, source: FeedSource) -> FeedRecord {
         FeedRecord::new(FeedName::new(name).unwrap(), url, source)
     }
 
-    fn assigned(config: &Config, stored: &[FeedRecord]) -> (Vec<FeedRecord>, Vec<String>) {
+    /// The addresses and names of the feeds that are given and not left out, and what is said of those that are.
+    fn assigned(urls: &[&str], stored: &[FeedRecord]) -> (Vec<(String, String)>, Vec<String>) {
+        let feeds = urls.iter().map(|url| Url::parse(url).unwrap()).collect();
+        let mut config = Config::default();
+        Overrides { feeds, ..Overrides::default() }.complete(&mut config);
         let stored = stored.iter().map(|record| (record.name.clone(), Arc::new(record.clone())));
-        super::assigned(config, &stored.collect())
+        let (feeds, left_out) = super::assigned(&config, &stored.collect());
+        (feeds.into_iter().map(|feed| (feed.url, feed.name.to_string())).collect(), left_out)
     }
 
-    const ONE: &str = "http://h.example/f?id=1";
-    const TWO: &str = "http://h.example/f?id=2";
+    fn pair(url: &str, name: &str) -> (String, String) {
+        (url.to_owned(), name.to_owned())
+    }
 
     #[test]
     fn a_name_does_not_depend_on_what_else_is_given() {
-        let (both, _) = assigned(&given(&[ONE, TWO]), &[]);
-        let (alone, left_out) = assigned(&given(&[TWO]), &both);
-        assert_eq!(names(&alone), names(&both)[1..]);
-        assert!(left_out.is_empty());
-        assert_eq!(names(&assigned(&given(&[TWO]), &[]).0), names(&both)[1..]);
+        let (both, _) = assigned(&[ONE, TWO], &[]);
+        let stored = both.iter().map(|(url, name)| record(name, url, FeedSource::CommandLine));
+        assert_eq!(assigned(&[TWO], &stored.collect::<Vec<_>>()), (both[1..].to_vec(), vec![]));
+        assert_eq!(assigned(&[TWO], &[]).0, both[1..]);
     }
 
     #[test]
@@ -151,53 +148,48 @@ mod tests {
             record("h-example-f", ONE, FeedSource::CommandLine),
             record("h-example-f-2", TWO, FeedSource::CommandLine),
         ];
-        let (config, left_out) = assigned(&given(&[TWO]), &stored);
-        assert_eq!(names(&config), [(TWO.to_owned(), "h-example-f-2".to_owned())]);
-        assert!(left_out.is_empty());
+        assert_eq!(assigned(&[TWO], &stored), (vec![pair(TWO, "h-example-f-2")], vec![]));
     }
 
     #[test]
     fn a_feed_of_the_api_with_the_same_address_stays_as_it_is() {
         let mut api = record("chosen", ONE, FeedSource::Api);
         api.options.secret = Some(true);
-        let (config, left_out) = assigned(&given(&[ONE, TWO]), std::slice::from_ref(&api));
-        assert_eq!(config.len(), 1);
-        assert_eq!(names(&config)[0].0, TWO);
-        assert_eq!(
-            left_out,
-            [
-                "http://h.example/f?*** is left out: the feed chosen has this address already, as the \
-              API has put it"
-            ]
-        );
+        let (feeds, left_out) = assigned(&[ONE, TWO], std::slice::from_ref(&api));
+        assert!(feeds.len() == 1 && feeds[0].0 == TWO, "{feeds:?}");
+        let said = "http://h.example/f?*** is left out: the feed chosen has this address already, as the \
+                    API has put it";
+        assert_eq!(left_out, [said]);
         // One that was deleted comes back.
         api.standing = FeedStanding::Gone;
-        let (config, left_out) = assigned(&given(&[ONE]), &[api]);
-        assert_eq!(names(&config), [(ONE.to_owned(), "chosen".to_owned())]);
-        assert!(left_out.is_empty());
+        assert_eq!(assigned(&[ONE], &[api]), (vec![pair(ONE, "chosen")], vec![]));
     }
 
     #[test]
     fn a_name_that_is_another_feeds_gets_a_hash() {
-        let stored = [record("h-example-a-b", "http://h.example/a.b", FeedSource::CommandLine)];
-        let (config, _) = assigned(&given(&["http://h.example/a/b"]), &stored);
-        assert!(names(&config)[0].1.starts_with("h-example-a-b-"), "{:?}", names(&config));
-        // Somebody chose it, in the file.
-        let stored = [record("h-example-c", "http://x.example/", FeedSource::File)];
-        let (config, _) = assigned(&given(&["http://h.example/c"]), &stored);
-        assert!(names(&config)[0].1.starts_with("h-example-c-"), "{:?}", names(&config));
+        // Made for the other's address, or chosen for it in the file.
+        for (url, stored) in [
+            (
+                "http://h.example/a/b",
+                record("h-example-a-b", "http://h.example/a.b", FeedSource::CommandLine),
+            ),
+            (
+                "http://h.example/a/b",
+                record("h-example-a-b", "http://x.example/", FeedSource::File),
+            ),
+        ] {
+            let (feeds, _) = assigned(&[url], &[stored]);
+            assert!(feeds[0].1.starts_with("h-example-a-b-"), "{feeds:?}");
+        }
     }
 
     #[test]
     fn a_feed_whose_name_has_another_address_is_left_out_and_the_others_start() {
         let stored = [record("h-example-c", "http://moved.example/new", FeedSource::Api)];
-        let (config, left_out) = assigned(&given(&["http://h.example/c", TWO]), &stored);
-        assert_eq!(config.len(), 1);
-        assert_eq!(
-            left_out,
-            ["http://h.example/c is left out: its name h-example-c belongs to \
-              http://moved.example/new; give it a name of its own in a [[feed]] table"]
-        );
+        let (feeds, left_out) = assigned(&["http://h.example/c", TWO], &stored);
+        let said = "http://h.example/c is left out: its name h-example-c belongs to \
+                    http://moved.example/new; give it a name of its own in a [[feed]] table";
+        assert_eq!((feeds.len(), left_out), (1, vec![said.to_owned()]));
     }
 
     #[test]
@@ -205,9 +197,8 @@ mod tests {
         let text = "[[feed]]\nname='a'\nurl='http://x.example/'\n\
                     [[feed]]\nname='b'\nurl='http://x.example/'";
         let said = polled_twice(&tidegate_config::check("f", text).unwrap().config);
-        assert_eq!(
-            said,
-            ["the feeds a and b have the same address, http://x.example/; it is polled twice"]
-        );
+        let expected =
+            "the feeds a and b have the same address, http://x.example/; it is polled twice";
+        assert_eq!(said, [expected]);
     }
 }

@@ -182,17 +182,10 @@ mod tests {
         for public in ["https://feeds.example.org", "http://1.1.1.1:8080", "https://[2a00::1]/x"] {
             assert_eq!(of(public, None), Some(false), "{public}");
         }
-        for private in [
-            "http://127.0.0.1:8080",
-            "http://0.0.0.0:8080",
-            "http://[::1]:8080",
-            "http://10.1.2.3",
-            "http://localhost:8080",
-            "http://gateway",
-            "http://gateway.local.",
-            "http://feeds.corp",
-            "http://nas.home.arpa",
-        ] {
+        let private = "http://127.0.0.1:8080 http://0.0.0.0:8080 http://[::1]:8080 http://10.1.2.3 \
+                       http://localhost:8080 http://gateway http://gateway.local. http://feeds.corp \
+                       http://nas.home.arpa";
+        for private in private.split(' ') {
             assert_eq!(of(private, None), Some(true), "{private}");
             assert_eq!(of(private, Some(true)), Some(false), "{private}: the operator knows");
         }

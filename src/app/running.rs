@@ -251,45 +251,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gateway_is_found_where_it_listens() {
-        for (listen, address) in [
-            ("127.0.0.1:8080", "http://127.0.0.1:8080/"),
-            ("0.0.0.0:80", "http://127.0.0.1/"),
-            ("[::]:81", "http://[::1]:81/"),
-            ("192.0.2.7:82", "http://192.0.2.7:82/"),
+    fn a_gateway_is_asked_where_it_listens_for_administration() {
+        let found = |server: &str| {
+            let text = format!("[server]\n{}", server.replace(", ", "\n"));
+            administered(&tidegate_config::check("f", &text).unwrap().config.server)
+        };
+        for (server, address) in [
+            ("listen = '127.0.0.1:8080'", "http://127.0.0.1:8080/"),
+            ("listen = '0.0.0.0:80'", "http://127.0.0.1/"),
+            ("listen = '[::]:81'", "http://[::1]:81/"),
+            ("listen = '192.0.2.7:82'", "http://192.0.2.7:82/"),
+            ("listen = '0.0.0.0:80', admin_listen = '0.0.0.0:8081'", "http://127.0.0.1:8081/"),
+            (
+                "listen = '0.0.0.0:81', tls_cert_file = 'a', tls_key_file = 'b'",
+                "https://127.0.0.1:81/",
+            ),
+            (
+                "listen = '0.0.0.0:81', tls_cert_file = 'a', tls_key_file = 'b', \
+                 public_url = 'https://feeds.example.org'",
+                "https://feeds.example.org/",
+            ),
+            (
+                "listen = '0.0.0.0:81', tls_cert_file = 'a', tls_key_file = 'b', \
+                 admin_listen = '0.0.0.0:8081'",
+                "http://127.0.0.1:8081/",
+            ),
         ] {
-            assert_eq!(found(listen, |_| {}).unwrap().as_str(), address);
+            assert_eq!(found(server).unwrap().as_str(), address, "{server}");
         }
-        assert!(found("127.0.0.1:0", |_| {}).is_err());
-    }
-
-    fn found(listen: &str, edit: impl FnOnce(&mut ServerSection)) -> Result<Url, AppError> {
-        let mut server = ServerSection { listen: listen.parse().unwrap(), ..Default::default() };
-        edit(&mut server);
-        administered(&server)
-    }
-
-    #[test]
-    fn administration_is_asked_where_it_is() {
-        let apart = |server: &mut ServerSection| {
-            server.admin_listen = Some("0.0.0.0:8081".parse().unwrap());
-        };
-        let with_tls = |server: &mut ServerSection| {
-            server.tls_cert_file = Some("chain".into());
-            server.tls_key_file = Some("key".into());
-        };
-        assert_eq!(found("0.0.0.0:80", apart).unwrap().as_str(), "http://127.0.0.1:8081/");
-        assert_eq!(found("0.0.0.0:81", with_tls).unwrap().as_str(), "https://127.0.0.1:81/");
-        let named = found("0.0.0.0:81", |server| {
-            with_tls(server);
-            server.public_url = Some("https://feeds.example.org".to_owned());
-        });
-        assert_eq!(named.unwrap().as_str(), "https://feeds.example.org/");
-        let both = found("0.0.0.0:81", |server| {
-            with_tls(server);
-            apart(server);
-        });
-        assert_eq!(both.unwrap().as_str(), "http://127.0.0.1:8081/");
+        assert!(found("listen = '127.0.0.1:0'").is_err());
     }
 
     #[test]

@@ -196,112 +196,102 @@ pub(super) fn readers(config: &Config) -> Result<Vec<ReaderAccess>, AppError> {
 
 #[cfg(test)]
 mod tests {
-    mod token {
-        use super::super::*;
+    use super::*;
+    use tidegate_config::check;
 
-        #[test]
-        fn a_made_token_is_kept_and_only_its_owner_reads_it() {
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join(FILE);
-            let token = kept_or_made(&path, true).unwrap();
-            assert_eq!(token.len(), 64);
-            assert_eq!(kept_or_made(&path, true).unwrap(), token);
-            assert_ne!(kept_or_made(&path, false).unwrap(), token);
-            #[cfg(unix)]
-            {
-                let mode = std::os::unix::fs::PermissionsExt::mode(
-                    &path.metadata().unwrap().permissions(),
-                );
-                assert_eq!(mode & 0o777, 0o600);
-            }
-        }
-
-        #[test]
-        fn the_token_of_a_demonstration_is_told_and_another_each_time() {
-            let made = || match of_demo(None).unwrap() {
-                (Some(SecretSource::Literal(token)), shown) => {
-                    assert_eq!(shown.as_deref(), Some(token.reveal()));
-                    token
-                }
-                other => panic!("none was made: {other:?}"),
-            };
-            let (one, other) = (made(), made());
-            assert_ne!(one, other);
-            assert_eq!(one.reveal().len(), 2 * SHORT_BYTES);
-            let folder = tempfile::tempdir().unwrap();
-            assert_eq!(of_demo(Some(folder.path())).unwrap(), (None, None));
-            let token = kept_or_made(&folder.path().join(FILE), true).unwrap();
-            assert_eq!(kept(folder.path()).unwrap(), token);
-        }
-
-        #[test]
-        fn gateways_over_one_database_are_to_have_one_token() {
-            let of =
-                |text: &str| separate_tokens(&tidegate_config::check("f", text).unwrap().config);
-            let database = "[store]\nkind = \"postgres\"\nurl = \"postgresql://db/feeds\"\n";
-            let said = of(database).unwrap();
-            assert!(said.contains("401") && said.contains("TIDEGATE_ADMIN_TOKEN"), "{said}");
-            for token in
-                ["admin_token = \"0123456789abcdef0123456789abcdef\"", "admin_token_file = \"x\""]
-            {
-                assert_eq!(of(&format!("{database}[server]\n{token}\n")), None);
-            }
-            assert_eq!(of(""), None);
-        }
-
-        #[test]
-        fn a_token_file_that_is_missing_is_named() {
-            let mut config = Config::default();
-            config.server.admin_token = Some(SecretSource::File("/nowhere/token".to_owned()));
-            let error = admin_token(&config, None).map(|_| ()).unwrap_err();
-            assert!(error.report().contains("/nowhere/token"), "{}", error.report());
-            assert_eq!(error.exit_status(), 2);
-        }
-
-        /// A service manager starts the gateway again then.
-        #[test]
-        fn an_own_token_that_cannot_be_read_is_no_wrong_input() {
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join(FILE);
-            std::fs::create_dir(&path).unwrap();
-            let error = kept_or_made(&path, true).unwrap_err();
-            assert!(error.report().contains(FILE), "{}", error.report());
-            assert_eq!(error.exit_status(), 1);
+    #[test]
+    fn a_made_token_is_kept_and_only_its_owner_reads_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE);
+        let token = kept_or_made(&path, true).unwrap();
+        assert_eq!(token.len(), 64);
+        assert_eq!(kept_or_made(&path, true).unwrap(), token);
+        assert_ne!(kept_or_made(&path, false).unwrap(), token);
+        #[cfg(unix)]
+        {
+            let mode =
+                std::os::unix::fs::PermissionsExt::mode(&path.metadata().unwrap().permissions());
+            assert_eq!(mode & 0o777, 0o600);
         }
     }
 
-    mod readers {
-        use super::super::*;
-        use tidegate_config::check;
+    #[test]
+    fn the_token_of_a_demonstration_is_told_and_another_each_time() {
+        let made = || match of_demo(None).unwrap() {
+            (Some(SecretSource::Literal(token)), shown) => {
+                assert_eq!(shown.as_deref(), Some(token.reveal()));
+                token
+            }
+            other => panic!("none was made: {other:?}"),
+        };
+        let (one, other) = (made(), made());
+        assert_ne!(one, other);
+        assert_eq!(one.reveal().len(), 2 * SHORT_BYTES);
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(of_demo(Some(folder.path())).unwrap(), (None, None));
+        let token = kept_or_made(&folder.path().join(FILE), true).unwrap();
+        assert_eq!(kept(folder.path()).unwrap(), token);
+    }
 
-        #[test]
-        fn tokens_are_found_where_they_are_and_never_repeated() {
-            let folder = tempfile::tempdir().unwrap();
-            let path = |name: &str| folder.path().join(name).display().to_string();
-            let config = |name: &str| {
-                let file = path(name);
-                let of = |reader: &str, file: &str| {
-                    format!(
-                        "[[reader]]\nname = \"{reader}\"\ntoken = {{ file = \"{file}\" }}\nall_private = true\n"
-                    )
-                };
-                std::fs::copy(&file, path("copy")).unwrap();
-                check("f", &format!("{}{}", of("ann", &file), of("bob", &path("copy"))))
-                    .unwrap()
-                    .config
-            };
-            std::fs::write(path("good"), "0123456789abcdef0123456789abcdef\n").unwrap();
-            std::fs::write(path("short"), "0123456789abcdef\n").unwrap();
-            let said = readers(&config("good")).unwrap_err().report();
-            assert!(said.contains("ann and bob have the same token"), "{said}");
-            let said = readers(&config("short")).unwrap_err().report();
-            assert!(said.contains("ann") && said.contains("may be guessed"), "{said}");
-            assert!(!said.contains("0123456789"), "{said}");
-            let mut one = config("good");
-            one.readers.truncate(1);
-            let [ann] = &readers(&one).unwrap()[..] else { panic!("one reader") };
-            assert!(ann.name == "ann" && ann.all_private);
-            assert!(ann.key == ReaderKey::new("0123456789abcdef0123456789abcdef"));
+    #[test]
+    fn gateways_over_one_database_are_to_have_one_token() {
+        let of = |text: &str| separate_tokens(&check("f", text).unwrap().config);
+        let database = "[store]\nkind = \"postgres\"\nurl = \"postgresql://db/feeds\"\n";
+        let said = of(database).unwrap();
+        assert!(said.contains("401") && said.contains("TIDEGATE_ADMIN_TOKEN"), "{said}");
+        for token in
+            ["admin_token = \"0123456789abcdef0123456789abcdef\"", "admin_token_file = \"x\""]
+        {
+            assert_eq!(of(&format!("{database}[server]\n{token}\n")), None);
         }
+        assert_eq!(of(""), None);
+    }
+
+    #[test]
+    fn a_token_file_that_is_missing_is_named() {
+        let mut config = Config::default();
+        config.server.admin_token = Some(SecretSource::File("/nowhere/token".to_owned()));
+        let error = admin_token(&config, None).map(|_| ()).unwrap_err();
+        assert!(error.report().contains("/nowhere/token"), "{}", error.report());
+        assert_eq!(error.exit_status(), 2);
+    }
+
+    /// A service manager starts the gateway again then.
+    #[test]
+    fn an_own_token_that_cannot_be_read_is_no_wrong_input() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE);
+        std::fs::create_dir(&path).unwrap();
+        let error = kept_or_made(&path, true).unwrap_err();
+        assert!(error.report().contains(FILE), "{}", error.report());
+        assert_eq!(error.exit_status(), 1);
+    }
+
+    #[test]
+    fn tokens_are_found_where_they_are_and_never_repeated() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        let config = |name: &str| {
+            let file = path(name);
+            let of = |reader: &str, file: &str| {
+                format!(
+                    "[[reader]]\nname = \"{reader}\"\ntoken = {{ file = \"{file}\" }}\nall_private = true\n"
+                )
+            };
+            std::fs::copy(&file, path("copy")).unwrap();
+            check("f", &format!("{}{}", of("ann", &file), of("bob", &path("copy")))).unwrap().config
+        };
+        std::fs::write(path("good"), "0123456789abcdef0123456789abcdef\n").unwrap();
+        std::fs::write(path("short"), "0123456789abcdef\n").unwrap();
+        let said = readers(&config("good")).unwrap_err().report();
+        assert!(said.contains("ann and bob have the same token"), "{said}");
+        let said = readers(&config("short")).unwrap_err().report();
+        assert!(said.contains("ann") && said.contains("may be guessed"), "{said}");
+        assert!(!said.contains("0123456789"), "{said}");
+        let mut one = config("good");
+        one.readers.truncate(1);
+        let [ann] = &readers(&one).unwrap()[..] else { panic!("one reader") };
+        assert!(ann.name == "ann" && ann.all_private);
+        assert!(ann.key == ReaderKey::new("0123456789abcdef0123456789abcdef"));
     }
 }

@@ -125,11 +125,15 @@ fn left_out_words(left_out: &LeftOutCredentials, todo: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidegate_core::model::FeedName;
 
+    /// Every line has its place; where added feeds wait, and who needs credentials again, is named.
     #[test]
-    fn every_line_has_its_place() {
+    fn what_was_done_is_said() {
+        let names =
+            |names: &[&str]| names.iter().map(|name| FeedName::new(name).unwrap()).collect();
         let line = |line, said: &str| ListLine { line, said: said.to_owned() };
-        let done = ImportedList {
+        let problems = ImportedList {
             known: 2,
             not_taken: 2,
             refused: vec![line(9, "ftp://a\u{1b}[2J/: no"), line(3, "empty")],
@@ -137,50 +141,17 @@ mod tests {
             problems: vec![line(5, "a '&' is not escaped")],
             ..ImportedList::default()
         };
-        let imported = Imported::List { done, waits_in: Some("data".into()) };
+        let added = ImportedList { added: names(&["a"]), ..ImportedList::default() };
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        print(&imported, (Path::new("l.opml"), false), &mut out, &mut err).unwrap();
-        assert_eq!(
-            String::from_utf8(err).unwrap(),
-            "l.opml:3: not taken: empty\nl.opml:5: a '&' is not escaped\n\
-             l.opml:9: not taken: ftp://a[2J/: no\n"
-        );
-        assert_eq!(
-            String::from_utf8(out).unwrap(),
-            "0 feeds added, 2 known already, 2 not taken, 2 problems in the list\n"
-        );
-    }
-
-    #[test]
-    fn where_feeds_wait_that_were_added_is_said() {
-        let added = vec![tidegate_core::model::FeedName::new("a").unwrap()];
-        let done = ImportedList { added, ..ImportedList::default() };
-        assert_eq!(
-            list_words(&done, Some(Path::new("data"))),
-            "added     a\n1 feed added, 0 known already, 0 not taken\n\
-             no gateway runs with data: the next start with it polls them\n"
-        );
-    }
-
-    #[test]
-    fn who_needs_credentials_again_is_named() {
-        let named =
-            ["a", "b"].map(|name| tidegate_core::model::FeedName::new(name).unwrap()).to_vec();
-        let left_out = LeftOutCredentials { named, count: 3, filed: 1 };
-        assert_eq!(
-            left_out_words(&left_out, "give them again to"),
-            "the file has no credentials of feeds: give them again to a, b and 1 more\n\
-             1 feed of the configuration file has theirs from there\n"
-        );
-        assert_eq!(left_out_words(&LeftOutCredentials::default(), "x"), "");
-    }
-
-    #[test]
-    fn a_state_is_summed_up() {
+        for done in [problems, added] {
+            let imported = Imported::List { done, waits_in: Some("data".into()) };
+            print(&imported, (Path::new("l.opml"), false), &mut out, &mut err).unwrap();
+        }
         let carried = ImportedState { feeds: 1, items: 7, bytes: 900, ..ImportedState::default() };
-        let mut out = Vec::new();
         print_export(&carried, Path::new("s.tg"), &mut out).unwrap();
-        let said = "1 feed with 7 items written to s.tg, 900 bytes\n";
-        assert_eq!(String::from_utf8(out).unwrap(), said);
+        let left_out = LeftOutCredentials { named: names(&["a", "b"]), count: 3, filed: 1 };
+        out.extend(left_out_words(&left_out, "give them again to").bytes());
+        assert_eq!(left_out_words(&LeftOutCredentials::default(), "x"), "");
+        insta::assert_snapshot!(String::from_utf8([out, err].concat()).unwrap());
     }
 }

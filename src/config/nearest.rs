@@ -27,32 +27,3 @@ pub(super) fn nearest<'c>(
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const KEYS: [&str; 4] = ["listen", "public_url", "min_interval", "max_interval"];
-
-    #[test]
-    fn finds_what_was_meant() {
-        for (word, meant) in [
-            ("lisen", "listen"),
-            ("listne", "listen"),
-            ("Listen", "listen"),
-            ("public-url", "public_url"),
-            ("publicurl", "public_url"),
-            ("min_intervall", "min_interval"),
-            ("mx_interval", "max_interval"),
-        ] {
-            assert_eq!(nearest(word, KEYS), Some(meant), "{word}");
-        }
-    }
-
-    #[test]
-    fn says_nothing_rather_than_something_far_off() {
-        for word in ["", "colour", "interval_of_polling", &"l".repeat(10_000)] {
-            assert_eq!(nearest(word, KEYS), None, "{word}");
-        }
-    }
-}

@@ -175,22 +175,3 @@ fn host(text: &str) -> Result<String, String> {
     read.map(|host| host.to_string())
         .map_err(|_| format!("{text:?} is no host; write one like \"example.org\", without a port"))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::check;
-
-    #[test]
-    fn hosts_have_a_pace_of_their_own() {
-        let read = check(
-            "f",
-            "[[host]]\nname = \"Example.ORG.\"\nspacing = \"5s\"\n\
-             [[host]]\nname = \"feeds.example.org\"\nparallel = 4\n",
-        );
-        let read = read.unwrap().config.hosts;
-        let five = HostPace { spacing: Some(Duration::from_secs(5)), parallel: 1 };
-        assert_eq!(read["example.org"], five);
-        assert_eq!(read["feeds.example.org"], HostPace { spacing: None, parallel: 4 });
-    }
-}

@@ -104,20 +104,7 @@ fn without_effect(kind: StoreKind) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::check;
-
-    #[test]
-    fn a_database_needs_an_address_and_an_address_a_database() {
-        let useless = check("f", "[store]\nurl = \"postgresql://db/feeds\"\n").unwrap().warnings;
-        assert!(useless[0].to_string().contains("has no effect: store.kind is \"sled\""));
-        let standby = check("f", "[store]\nrequire_standby = true\n").unwrap().warnings;
-        assert!(standby[0].to_string().contains("store.require_standby: has no effect"));
-        let text = "[store]\nkind = \"postgres\"\nurl = { env = \"DATABASE\" }\n";
-        let good = check("f", text).unwrap();
-        assert_eq!(good.config.store.kind, StoreKind::Postgres);
-        assert_eq!(good.externals.len(), 1);
-    }
 
     #[test]
     fn the_address_of_the_database_is_in_no_message() {

@@ -1,15 +1,10 @@
-mod local;
 mod reference;
 
 use super::*;
 use proptest::prelude::*;
 use reference::{annotated_file, documented};
-use std::time::Duration;
-use tidegate_core::model::{
-    ConflictPolicy, Deletions, FeedName, FeedOptions, IGNORE_LIMIT, Order, Probing, SecretSource,
-    SharingOptions,
-};
-use tidegate_net::fetch::AllowPrivate;
+use std::path::PathBuf;
+use tidegate_core::model::{FeedOptions, IGNORE_LIMIT, SecretSource};
 
 /// Every fault of a text, one a line.
 fn faults(text: &str) -> String {
@@ -24,6 +19,10 @@ fn good(text: &str) -> Config {
     check("tidegate.toml", text).map(|checked| checked.config).unwrap()
 }
 
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
 #[test]
 fn an_empty_file_is_all_defaults() {
     for text in ["", "\u{feff}", "# nothing\n", "[server]\n[store]\n[polling]\n[publish]\n"] {
@@ -33,106 +32,15 @@ fn an_empty_file_is_all_defaults() {
 
 #[test]
 fn the_annotated_file_shows_the_defaults() {
-    let checked =
-        file(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/tidegate.toml")));
-    let checked = Checked { places: BTreeMap::new(), ..checked.unwrap() };
-    assert_eq!(checked, Checked::default());
-}
-
-/// The annotated file with its commented keys put in force is right too, and shows every key.
-#[test]
-fn the_annotated_file_shows_every_key() {
-    let annotated = include_str!("../../config/tidegate.toml");
-    for (table, rows) in TABLES {
-        let (_, rest) = annotated.split_once(&format!("[{table}]")).unwrap();
-        // Up to the next table, single or repeated, in force or commented out.
-        let own: Vec<&str> = rest
-            .lines()
-            .take_while(|line| !line.trim_start_matches("# ").starts_with('['))
-            .collect();
-        for KeyRow { name: key, .. } in rows {
-            let shown = own.iter().any(|line| {
-                let line = line.trim_start_matches("# ");
-                line.starts_with(&format!("{key} = "))
-            });
-            assert!(shown, "[{table}] does not show {key}");
-        }
-    }
-    let commented = [
-        "public_url =",
-        "admin_token_file =",
-        "admin_listen =",
-        "private =",
-        "token =",
-        "feeds =",
-        "all_private =",
-        "user_agent =",
-        "subscribe =",
-        "endpoint =",
-        "[[",
-        "name =",
-        "url =",
-        "complete =",
-        "deletions =",
-        "order =",
-        "probe =",
-        "backfill =",
-        "secret =",
-        "headers =",
-        "cookie =",
-        "basic =",
-        "proxy =",
-        "ca_file =",
-        "ignore =",
-        "min_interval =",
-        "max_interval =",
-        "local =",
-        "title =",
-        "shares_with =",
-        "conflicts =",
-        "sources =",
-        "spacing =",
-        "parallel =",
-        "path =",
-        "at =",
-        "pass =",
-        "first_wait =",
-        "idle =",
-    ];
-    let in_force: Vec<&str> = annotated
-        .lines()
-        .map(|line| match line.strip_prefix("# ") {
-            Some(rest) if commented.iter().any(|key| rest.starts_with(key)) => rest,
-            _ => line,
-        })
-        .collect();
-    let config = good(&in_force.join("\n"));
-    assert_eq!(config.hosts.len(), 1);
-    assert_eq!((config.origins.len(), config.allow.len()), (1, 1));
-    assert_eq!(config.feeds[0].path.as_deref(), Some("/atom.xml"));
-    assert_eq!(config.readers[0].feeds, [FeedName::new("news").unwrap()]);
-    let options = &config.feeds[0].options;
-    assert_eq!(options.min_interval, Some(Duration::from_secs(3600)));
-    let sharing =
-        SharingOptions { shares_with: Vec::new(), title: None, ..options.sharing.clone() };
-    let shown = FeedOptions {
-        min_interval: None,
-        max_interval: None,
-        secret: None,
-        sharing,
-        ..options.clone()
-    };
-    assert_eq!(shown, FeedOptions::default());
-    assert_eq!(config.feeds[0].access.as_ref().map(|access| access.secrets().len()), Some(4));
-    assert!(config.polling.proxy.is_some() && config.polling.ca_file.is_some());
-    assert!(matches!(config.server.admin_token, Some(SecretSource::File(_))));
+    let checked = file(&root().join("config/tidegate.toml")).unwrap();
+    assert_eq!(Checked { places: BTreeMap::new(), ..checked }, Checked::default());
 }
 
 /// The annotated file and the tables of the documentation are those of the table of keys;
 /// `TIDEGATE_GOLDEN=write` writes them anew.
 #[test]
 fn the_documentation_is_that_of_the_keys() {
-    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let root = root();
     let check = |name: &str, expected: String| {
         let path = root.join(name);
         if std::env::var("TIDEGATE_GOLDEN").as_deref() == Ok("write") {
@@ -154,19 +62,22 @@ fn the_documentation_is_that_of_the_keys() {
     check(name, text);
 }
 
-/// Every default that is documented can be read, and is the one of what has no key.
+/// Every default and every example that is documented can be read.
 #[test]
 fn presets_are_values() {
     fn reads<T: Default>(keys: &keys::KeyTable<T>) {
         for (row, read) in keys.iter() {
-            let (keys::Preset::Value(text)
-            | keys::Preset::Words(_, text)
-            | keys::Preset::Shown(text, ..)) = row.preset;
-            let value = toml::de::DeValue::parse(text).unwrap();
-            let mut mistakes = Vec::new();
-            let node = value::ConfigNode::from_toml(&value);
-            let is_read = read(&node, &mut mistakes, &mut T::default());
-            assert!(is_read && mistakes.is_empty(), "{} = {text}: {mistakes:?}", row.name);
+            let texts = match row.preset {
+                keys::Preset::Value(text) | keys::Preset::Words(_, text) => [text, text],
+                keys::Preset::Shown(text, _, example) => [text, example],
+            };
+            for text in texts {
+                let value = toml::de::DeValue::parse(text).unwrap();
+                let mut mistakes = Vec::new();
+                let node = value::ConfigNode::from_toml(&value);
+                let is_read = read(&node, &mut mistakes, &mut T::default());
+                assert!(is_read && mistakes.is_empty(), "{} = {text}: {mistakes:?}", row.name);
+            }
         }
     }
     reads(&server::KEYS);
@@ -189,28 +100,49 @@ fn presets_are_values() {
 
 #[test]
 fn the_minimal_file_is_one_feed() {
-    let minimal =
-        file(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/minimal.toml")));
-    let Checked { config, .. } = minimal.unwrap();
+    let Checked { config, .. } = file(&root().join("config/minimal.toml")).unwrap();
     assert_eq!(config.feeds[0].name.as_str(), "news");
     assert_eq!(Config { feeds: Vec::new(), ..config }, Config::default());
 }
 
-/// The example of CONTRACT, "Configuration", with the other source that its aggregate names.
+/// Each good file with what it says that the first one does not; and what it is warned of, and names elsewhere. The last
+/// is the example of CONTRACT, "Configuration", with the other source that its aggregate names.
 #[test]
-fn the_contract_s_own_example() {
-    let config = good(include_str!("tests/contract.toml"));
-    assert_eq!(config.server.public_url.as_deref(), Some("https://feeds.example.org"));
-    assert_eq!(
-        config.server.admin_token,
-        Some(SecretSource::File("/run/secrets/tidegate".to_owned()))
-    );
-    let endpoint = config.publish.endpoint.as_ref().map(|id| id.as_str());
-    assert_eq!(endpoint, Some("feeds.example.org"));
-    assert_eq!(config.publish.history_links, Publish::default().history_links);
-    assert_eq!(config.publish.window, Duration::from_secs(30 * 86_400));
-    assert_eq!(config.publish.tombstones, Duration::from_secs(180 * 86_400));
-    assert_eq!(config.feeds.last().unwrap().options.sharing.sources.len(), 2);
+fn what_is_good_is_read_as_it_is_meant() {
+    let cases = include_str!("tests/good.toml").split("# ---\n");
+    let (mut usual, mut all) = (Vec::new(), String::new());
+    for case in cases.chain([include_str!("tests/contract.toml")]) {
+        let checked = check("f", case).unwrap_or_else(|faults| panic!("{case}\n{faults}"));
+        let read = values(&checked);
+        let own: Vec<_> = read.iter().filter(|line| !usual.contains(*line)).cloned().collect();
+        all.push_str(&format!("{case}=> {}\n\n", own.join("\n=> ")));
+        if usual.is_empty() {
+            usual = read;
+        }
+    }
+    insta::assert_snapshot!(all);
+}
+
+/// Each value of a configuration behind the names of the fields that lead to it, and how many a list has.
+pub(crate) fn values(checked: &Checked) -> Vec<String> {
+    let checked = Checked { places: BTreeMap::new(), ..checked.clone() };
+    let (mut path, mut values) = (Vec::<(String, usize)>::new(), Vec::<String>::new());
+    for line in format!("{checked:#?}").lines() {
+        let said = line.trim_start();
+        let depth = (line.len() - said.len()) / 4;
+        let names: Vec<&str> = path.iter().take(depth).map(|(name, _)| name.as_str()).collect();
+        let place = names.join(".");
+        if let Some((list, begun)) = path.get(depth).filter(|_| said.starts_with(']')) {
+            values.push(format!("{place}.{list}: {} values", values.len() - begun));
+        }
+        path.truncate(depth);
+        match said.strip_suffix(['{', '(', '[']) {
+            Some(name) => path.push((name.trim_end().replace(": ", "."), values.len())),
+            None if said.starts_with(['}', ')', ']']) => {}
+            None => values.push(format!("{place}.{}", said.trim_end_matches(','))),
+        }
+    }
+    values
 }
 
 #[test]
@@ -233,65 +165,6 @@ fn what_is_wrong_is_said_at_its_place() {
 #[test]
 fn what_is_not_toml_is_named_with_its_line_beside_the_other_mistakes() {
     insta::assert_snapshot!(faults(include_str!("tests/not-toml.toml")));
-}
-
-#[test]
-fn trusted_proxies_are_addresses_and_networks() {
-    let proxies = |value: &str| {
-        let config = good(&format!("[server]\ntrusted_proxies = {value}"));
-        config.server.trusted_proxies.iter().map(ToString::to_string).collect::<Vec<_>>()
-    };
-    assert_eq!(proxies("[]"), [""; 0]);
-    let all = proxies(r#"["127.0.0.1", "10.0.0.0/8", "::1", "fd00::/8"]"#);
-    assert_eq!(all, ["127.0.0.1/32", "10.0.0.0/8", "::1/128", "fd00::/8"]);
-}
-
-#[test]
-fn allow_private_is_a_boolean_or_a_list() {
-    let private = |value: &str| good(&format!("[polling]\nallow_private = {value}")).polling;
-    assert_eq!(private("false").allow_private, AllowPrivate::No);
-    assert_eq!(private("true").allow_private, AllowPrivate::All);
-    let only = private(r#"["LocalHost:80", "[0:0::1]:8000", "0x7f.1:9"]"#).allow_private;
-    assert_eq!(only, AllowPrivate::only(["127.0.0.1:9", "[::1]:8000", "localhost:80"]).unwrap());
-}
-
-#[test]
-fn intervals_of_a_feed_stand_over_those_of_all() {
-    let feed = "[polling]\nmin_interval=\"1h\"\n[[feed]]\nname=\"a\"\nurl=\"http://a\"\n\
-                min_interval=\"1s\"\nmax_interval=\"1m\"\ndeletions=\"off\"\ncomplete=true";
-    let options = &good(feed).feeds[0].options;
-    assert_eq!(options.deletions, Deletions::Off);
-    assert!(options.complete);
-}
-
-#[test]
-fn what_the_operator_says_of_one_feed() {
-    let options = |text: &str| {
-        let text = format!("[[feed]]\nname=\"a\"\nurl=\"http://a\"\n{text}");
-        good(&text).feeds[0].options.clone()
-    };
-    for order in Order::ALL {
-        assert_eq!(options(&format!("order = {:?}", order.name())).order, order);
-    }
-    for (written, probing) in [
-        ("probe = false", Probing::Off),
-        ("probe = true", Probing::All),
-        ("probe = \"doubts\"", Probing::Doubts),
-        ("", Probing::Doubts),
-    ] {
-        assert_eq!(options(written).probe, probing);
-    }
-    assert!(options("backfill = true").backfill && !options("").backfill);
-    let said = options(
-        "ignore = [\n\"media:keywords\",\n{ field = 'description', pattern = '\\d+ views' },\n\
-         { field = \"{urn:x}a\" }]",
-    );
-    let expected =
-        [("media:keywords", None), ("description", Some(r"\d+ views")), ("{urn:x}a", None)];
-    assert!(said.ignore.iter().map(|i| (i.field(), i.pattern())).eq(expected), "{said:?}");
-    let many = vec!["\"a\""; IGNORE_LIMIT + 1].join(",");
-    let said = faults(&format!("[[feed]]\nname=\"a\"\nurl=\"http://a\"\nignore = [{many}]"));
-    assert!(said.starts_with("tidegate.toml:4: feed.ignore: has 65 entries, the limit is 64"));
 }
 
 /// The administration API takes the same keys as JSON.
@@ -319,21 +192,11 @@ fn mistakes_in_json_say_where() {
     let settings = json!({ "local": true, "title": null, "url": null, "secret": null });
     let read = feed_settings(settings.as_object().unwrap()).unwrap();
     assert!(read.options.sharing.local && read.url.is_none() && read.options.secret.is_none());
-    for key in ["name", "sources"] {
+    for key in ["name", "sources", "path"] {
         let settings = json!({ key: "a" });
         let said = feed_settings(settings.as_object().unwrap()).unwrap_err();
         assert_eq!(said, (key.to_owned(), format!("the key {key:?} is unknown")));
     }
-}
-
-#[test]
-fn warnings_do_not_stop_anything() {
-    let text = "[store]\nrequire_standby = true\n[[feed]]\nname=\"a\"\nurl=\"http://a\"\n\
-                [[aggregate]]\nname=\"all\"\nsources=[\"a\"]";
-    let Checked { config, warnings, .. } = check("f", text).unwrap();
-    assert_eq!(config.feeds.last().unwrap().options.sharing.sources, [FeedName::new("a").unwrap()]);
-    let said: Vec<String> = warnings.iter().map(Fault::to_string).collect();
-    assert_eq!(said, ["f:2: store.require_standby: has no effect: store.kind is \"sled\""]);
 }
 
 #[test]
@@ -346,6 +209,12 @@ fn a_token_is_not_shown_by_accident() {
 
 #[test]
 fn lists_have_their_limits() {
+    // There are no more circles than are named.
+    let own = (0..105).map(|n| format!("[[aggregate]]\nname = \"n{n}\"\nsources = [\"n{n}\"]\n"));
+    assert_eq!(faults(&own.collect::<String>()).lines().count(), 100);
+    let many = vec!["\"a\""; IGNORE_LIMIT + 1].join(",");
+    let said = faults(&format!("[[feed]]\nname=\"a\"\nurl=\"http://a\"\nignore = [{many}]"));
+    assert!(said.starts_with("tidegate.toml:4: feed.ignore: has 65 entries, the limit is 64"));
     let sources = vec!["\"a\""; SOURCE_LIMIT + 1].join(",");
     let text = format!("[[aggregate]]\nname = \"all\"\nsources = [{sources}]");
     let Err(found) = check("f", &text) else { panic!("taken") };

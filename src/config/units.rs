@@ -95,20 +95,7 @@ mod tests {
             let value = Duration::from_secs(seconds);
             prop_assert_eq!(duration(&written(value)), Ok(value));
         }
-
-        #[test]
-        fn any_text_is_refused_or_a_whole_number_of_its_unit(text in "\\PC{0,12}") {
-            if let Ok(value) = duration(&text) {
-                prop_assert!(value.as_secs() <= LONGEST);
-                prop_assert!(text.is_ascii() && text.len() >= 2);
-            }
-        }
     }
-}
-
-#[cfg(test)]
-mod size_tests {
-    use super::*;
 
     #[test]
     fn sizes_are_a_number_and_a_unit() {

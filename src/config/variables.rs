@@ -87,162 +87,34 @@ fn variable(table: &str, key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Config, StoreKind, check_with};
-    use std::path::PathBuf;
-    use std::time::Duration;
-    use tidegate_net::fetch::AllowPrivate;
+    use crate::check_with;
+    use crate::tests::values;
 
     fn variables(pairs: &[(&str, &str)]) -> Variables {
         Variables::new(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
     }
 
-    fn read(text: &str, pairs: &[(&str, &str)]) -> Result<Config, String> {
-        let checked = check_with("f", text, &variables(pairs));
-        checked.map(|checked| checked.config).map_err(|faults| faults.to_string())
-    }
-
-    fn warnings(text: &str, pairs: &[(&str, &str)]) -> Vec<String> {
-        let checked = check_with("f", text, &variables(pairs)).unwrap();
-        checked.warnings.iter().map(Fault::to_string).collect()
-    }
-
+    /// What is made of variables, and of a file below them behind a line of its own: the values that are no defaults
+    /// and the warnings, or the faults.
     #[test]
-    fn every_kind_of_key_has_its_variable_over_the_file() {
-        let text = "[store]\nkind = \"memory\"\npath = \"a\"\n[polling]\nmin_interval = \"2m\"\n";
-        let config = read(
-            text,
-            &[
-                ("TIDEGATE_SERVER_LISTEN", "0.0.0.0:8080"),
-                ("TIDEGATE_SERVER_PUBLIC_URL", "https://feeds.example.org"),
-                ("TIDEGATE_SERVER_TRUSTED_PROXIES", "[\"10.0.0.0/8\", \"127.0.0.1\"]"),
-                ("TIDEGATE_STORE_PATH", "true"),
-                ("TIDEGATE_STORE_MIN_FREE", "1GiB"),
-                ("TIDEGATE_POLLING_ALLOW_PRIVATE", "true"),
-                ("TIDEGATE_PUBLISH_ARCHIVE_ENTRIES", "7"),
-                ("TIDEGATE_WEBSUB_HUB", "false"),
-                ("TIDEGATE_SUP_PERIODS", "[\"1m\", \"5m\"]"),
-                ("TIDEGATE_STORE_KIND", ""),
-                ("HOME", "/"),
-            ],
-        )
-        .unwrap();
-        assert_eq!(config.server.listen.to_string(), "0.0.0.0:8080");
-        assert_eq!(config.server.public_url.as_deref(), Some("https://feeds.example.org"));
-        assert_eq!(config.server.trusted_proxies.len(), 2);
-        assert_eq!(config.store.kind, StoreKind::Memory, "an empty variable is none");
-        assert_eq!(config.store.path, PathBuf::from("true"), "a path may be a word of TOML");
-        assert_eq!(config.store.space.min_free, 1 << 30);
-        assert_eq!(config.polling.min_interval, Duration::from_secs(120));
-        assert_eq!(config.polling.allow_private, AllowPrivate::All);
-        assert_eq!(config.publish.archives.entries, 7);
-        assert!(!config.websub.hub);
-        assert_eq!(config.sup.periods, [60, 300]);
-    }
-
-    #[test]
-    fn a_fault_names_the_variable() {
-        for (name, value, said) in [
-            ("TIDEGATE_POLLING_MIN_INTERVAL", "often", "polling.min_interval: \"often\""),
-            ("TIDEGATE_POLLING_MIN_INTERVAL", "5", "polling.min_interval: \"5\""),
-            (
-                "TIDEGATE_PUBLISH_VERSIONS",
-                "0",
-                "publish.versions: 0 is out of bounds; write a whole",
-            ),
-            (
-                "TIDEGATE_PUBLISH_VERSIONS",
-                "many",
-                "publish.versions: is a text; write a whole number",
-            ),
-            ("TIDEGATE_WEBSUB_HUB", "yes", "websub.hub: is a text; write true or false"),
-            ("TIDEGATE_STORE_KIND", "redis", "store.kind: \"redis\" is unknown; write one of"),
-            ("TIDEGATE_SUP_PERIODS", "[\"1m\"]", "sup.periods: write 2 periods or more"),
-            // What is checked against another key.
-            ("TIDEGATE_POLLING_MIN_INTERVAL", "9d", "polling.min_interval: \"9d\" is above"),
-        ] {
-            let faults = read("", &[(name, value)]).unwrap_err();
-            assert!(faults.starts_with(&format!("{name}: {said}")), "{name}={value}: {faults}");
-            assert_eq!(faults.lines().count(), 1, "{faults}");
+    fn variables_are_read_over_the_file() {
+        let usual = values(&check_with("f", "", &variables(&[])).unwrap());
+        let mut all = String::new();
+        for case in include_str!("tests/variables.txt").split("# ---\n") {
+            let (set, file) = case.split_once("-- f\n").unwrap_or((case, ""));
+            let set: Vec<_> = set.lines().filter_map(|line| line.split_once('=')).collect();
+            let read = check_with("f", file, &variables(&set));
+            let said = read.map_or_else(
+                |faults| faults.to_string(),
+                |checked| {
+                    let own = values(&checked).into_iter().filter(|line| !usual.contains(line));
+                    own.collect::<Vec<_>>().join("\n")
+                },
+            );
+            assert!(!said.contains("hush") && !said.contains("with spaces"), "{said}");
+            all.push_str(&format!("{case}=> {}\n\n", said.replace('\n', "\n=> ")));
         }
-        // A fault of the file that a variable covers is one all the same.
-        let faults = read("[store]\nkind = \"redis\"", &[("TIDEGATE_STORE_KIND", "sled")]);
-        assert!(faults.unwrap_err().starts_with("f:2: store.kind: "));
-    }
-
-    #[test]
-    fn one_of_two_keys_in_the_environment_covers_the_other_in_the_file() {
-        use tidegate_core::model::SecretSource;
-        let token = ("TIDEGATE_ADMIN_TOKEN", "a-token-of-enough-letters");
-        let file = ("TIDEGATE_SERVER_ADMIN_TOKEN_FILE", "/t");
-        let config = read("[server]\nadmin_token_file = \"/other\"", &[token]).unwrap();
-        assert!(matches!(config.server.admin_token, Some(SecretSource::Literal(_))));
-        let config = read("[server]\nadmin_token = \"hunter2-hunter2-hunter2\"", &[file]).unwrap();
-        assert_eq!(config.server.admin_token, Some(SecretSource::File("/t".to_owned())));
-        let faults = read("", &[token, file]).unwrap_err();
-        assert!(faults.starts_with("TIDEGATE_SERVER_ADMIN_TOKEN_FILE: server.admin_token_file: "));
-    }
-
-    #[test]
-    fn each_key_has_one_variable() {
-        let faults = read("", &[("TIDEGATE_ADMIN_TOKEN", "a token with spaces")]).unwrap_err();
-        assert!(
-            faults.starts_with("TIDEGATE_ADMIN_TOKEN: server.admin_token: a token is")
-                && !faults.contains("with spaces"),
-            "{faults}"
-        );
-        for (name, meant) in [
-            ("TIDEGATE_SERVER_ADMIN_TOKEN", "TIDEGATE_ADMIN_TOKEN"),
-            ("TIDEGATE_PUBLIC_URL", "TIDEGATE_SERVER_PUBLIC_URL"),
-        ] {
-            let said = warnings("", &[(name, "x")]);
-            assert_eq!(said, [format!("{name}: no key has this variable; did you mean {meant}?")]);
-        }
-    }
-
-    /// A text is one where the key takes texts alone, whatever it looks like.
-    #[test]
-    fn a_secret_of_the_environment_is_a_text_or_says_where_it_is() {
-        use tidegate_core::model::SecretSource;
-        let url = |text: &str| {
-            let kind = ("TIDEGATE_STORE_KIND", "postgres");
-            read("", &[kind, ("TIDEGATE_STORE_URL", text)]).map(|config| config.store.url.unwrap())
-        };
-        assert_eq!(url("{ file = \"/u\" }"), Ok(SecretSource::File("/u".to_owned())));
-        assert_eq!(url(" { env = \"U\" }"), Ok(SecretSource::Env("U".to_owned())));
-        assert!(matches!(url("postgresql://db/feeds"), Ok(SecretSource::Literal(_))));
-        assert!(url("{ fiel = \"/u\" }").unwrap_err().contains("has the unknown key \"fiel\""));
-        let agent = "{ a = 1 }";
-        let config = read("", &[("TIDEGATE_POLLING_USER_AGENT", agent)]).unwrap();
-        assert_eq!(config.polling.user_agent, agent);
-    }
-
-    #[test]
-    fn a_variable_that_nothing_reads_is_a_warning_with_the_nearest() {
-        let said = warnings("", &[("TIDEGATE_SERVER_PUBLIC_URI", "x")]);
-        let expected = "TIDEGATE_SERVER_PUBLIC_URI: no key has this variable; did you mean \
-                        TIDEGATE_SERVER_PUBLIC_URL?";
-        assert_eq!(said, [expected]);
-        let said = warnings("", &[("TIDEGATE_COLOUR", "x")]);
-        assert!(said[0].contains("a setting is TIDEGATE_TABLE_KEY"), "{said:?}");
-        let others = [
-            ("TIDEGATE_ADMIN_TOKEN", "a-token-of-enough-letters"),
-            ("TIDEGATE_LOG", "debug"),
-            ("TIDEGATE_URL", "http://127.0.0.1:8080"),
-            // Kubernetes, for a service of that name.
-            ("TIDEGATE_PORT", "tcp://10.0.0.1:80"),
-            ("TIDEGATE_PORT_80_TCP_ADDR", "10.0.0.1"),
-            ("TIDEGATE_SERVICE_HOST", "10.0.0.1"),
-        ];
-        assert!(warnings("", &others).is_empty());
-        // What the configuration takes from the environment is read.
-        let text = "[[feed]]\nname=\"a\"\nurl=\"https://a.example/\"\n\
-                    bearer={ env = \"TIDEGATE_NEWS_TOKEN\" }";
-        assert!(warnings(text, &[("TIDEGATE_NEWS_TOKEN", "secret")]).is_empty());
-        let reader = "[[reader]]\nname = \"ann\"\nall_private = true\ntoken = { env = \"TIDEGATE_ANN_TOKEN\" }";
-        assert!(warnings(reader, &[("TIDEGATE_ANN_TOKEN", "secret")]).is_empty());
-        let database = "[store]\nkind = \"postgres\"\nurl = { env = \"TIDEGATE_DATABASE\" }";
-        assert!(warnings(database, &[("TIDEGATE_DATABASE", "postgresql://db/feeds")]).is_empty());
-        assert_eq!(warnings("", &[("TIDEGATE_NEWS_TOKEN", "secret")]).len(), 1);
+        insta::assert_snapshot!(all);
     }
 
     #[test]

@@ -1,8 +1,5 @@
 use super::*;
 use axum::http::HeaderValue;
-use quick_xml::Reader;
-use quick_xml::events::Event;
-use std::collections::BTreeSet;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -16,16 +13,6 @@ fn the_first_documents() {
     insta::assert_snapshot!("lighthouse", log.body);
     insta::assert_snapshot!("harbour", notices.body);
     insta::assert_snapshot!("pilots", board.body);
-}
-
-/// Whether something goes wrong with the notices at a step.
-fn has_accident(step: u32) -> bool {
-    matches!(step % 75, 14..16 | 19..28)
-}
-
-/// The documents at a step, but for those with an accident.
-fn whole(step: u32) -> impl Iterator<Item = ScriptedDocument> {
-    script().feeds(step).into_iter().filter(move |d| d.path != HARBOUR || !has_accident(step))
 }
 
 #[test]
@@ -47,19 +34,11 @@ fn accidents_come_again() {
 #[test]
 fn every_document_is_well_formed_but_for_the_accidents() {
     for step in 0..200 {
-        for document in whole(step) {
-            let mut reader = Reader::from_str(&document.body);
-            reader.config_mut().check_end_names = true;
-            let mut depth = 0;
-            loop {
-                match reader.read_event().unwrap() {
-                    Event::Start(_) => depth += 1,
-                    Event::End(_) => depth -= 1,
-                    Event::Eof => break,
-                    _ => {}
-                }
-            }
-            assert_eq!(depth, 0, "{} at step {step}", document.path);
+        let has_accident = matches!(step % 75, 14..16 | 19..28);
+        for document in script().feeds(step) {
+            let is_whole = roxmltree::Document::parse(&document.body).is_ok();
+            let goes_wrong = has_accident && document.path == HARBOUR;
+            assert!(is_whole || goes_wrong, "{} at step {step}", document.path);
         }
     }
 }
@@ -70,17 +49,6 @@ fn the_log_is_quiet_between_changes_and_the_notices_never_are() {
     assert!(quiet.count() > 0);
     for step in (0..30).filter(|step| !(19..27).contains(step)) {
         assert_ne!(script().feeds(step)[1].body, script().feeds(step + 1)[1].body);
-    }
-}
-
-#[test]
-fn no_two_posts_of_a_window_have_the_same_text() {
-    for step in [0, 17, 300] {
-        for document in script().feeds(step) {
-            let titles: Vec<&str> = document.body.split("<title>").skip(2).collect();
-            let unique: BTreeSet<&&str> = titles.iter().collect();
-            assert_eq!(unique.len(), titles.len(), "{}", document.path);
-        }
     }
 }
 

@@ -110,15 +110,11 @@ mod tests {
     }
 
     #[test]
-    fn a_withdrawal_leaves_a_hole_that_is_filled_from_behind() {
-        assert_eq!(numbers(3), [13, 12, 11, 10, 9, 8, 7, 5]);
-        assert_eq!(numbers(4), [13, 12, 11, 9, 8, 7, 5, 4]);
-    }
-
-    #[test]
-    fn a_new_post_pushes_the_last_one_out() {
+    fn a_new_post_pushes_the_last_one_out_and_a_withdrawal_leaves_a_hole_that_is_filled_from_behind()
+     {
         assert_eq!(numbers(2), [12, 11, 10, 9, 8, 7, 5, 4]);
         assert_eq!(numbers(3), [13, 12, 11, 10, 9, 8, 7, 5]);
+        assert_eq!(numbers(4), [13, 12, 11, 9, 8, 7, 5, 4]);
     }
 
     #[test]

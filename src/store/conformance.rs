@@ -27,14 +27,18 @@ use tidegate_core::model::EndpointId;
 
 /// A store that can be closed and opened again.
 trait Bench: Sized {
-    /// A new, empty store.
     fn new() -> Self;
-    /// The store.
     fn store(&self) -> Arc<Store>;
-    /// Its clock.
     fn clock(&self) -> &ManualClock;
-    /// Closes it and opens it again, as a restart does.
     async fn reopen(self) -> Self;
+
+    /// The same, where this one is had meanwhile.
+    async fn again(self, store: Arc<Store>) -> (Self, Arc<Store>) {
+        drop(store);
+        let bench = self.reopen().await;
+        let store = bench.store();
+        (bench, store)
+    }
 }
 
 fn endpoint() -> EndpointId {

@@ -181,50 +181,45 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    fn watched(min_free: u64, total: u64) -> (FreeSpace, Arc<AtomicU64>) {
-        let free = Arc::new(AtomicU64::new(total));
-        let left = Arc::clone(&free);
-        let measure = move || match left.load(Ordering::SeqCst) {
-            u64::MAX => Err(io::Error::other("it does not answer")),
-            free => Ok(MeasuredSpace { free, total }),
-        };
-        (FreeSpace::measured_by(min_free, measure), free)
-    }
-
-    fn is_low(space: &FreeSpace, free: &AtomicU64, bytes: u64) -> bool {
-        free.store(bytes, Ordering::SeqCst);
-        space.measure();
-        space.status().free.unwrap().is_short
-    }
-
+    /// What is said of each reading, where a quarter more than the limit must be free until space is low no more.
     #[test]
-    fn space_is_low_below_the_limit_until_a_quarter_more_is_free() {
-        let (space, free) = watched(256 * MIB, 1 << 40);
-        assert_eq!(space.status().free, None);
-        assert!(!is_low(&space, &free, 256 * MIB));
-        assert!(is_low(&space, &free, 256 * MIB - 1));
-        assert!(is_low(&space, &free, 320 * MIB - 1));
-        assert!(!is_low(&space, &free, 320 * MIB));
-        assert!(!is_low(&space, &free, 256 * MIB));
-        assert_eq!(space.status().free.unwrap().limit, 256 * MIB);
-    }
-
-    #[test]
-    fn a_small_file_system_keeps_two_parts_in_a_hundred() {
-        let (space, free) = watched(256 * MIB, 100 * MIB);
-        assert!(!is_low(&space, &free, 2 * MIB));
-        assert!(is_low(&space, &free, 2 * MIB - 1));
-        let (off, free) = watched(0, 100 * MIB);
-        assert!(!is_low(&off, &free, 0));
-    }
-
-    #[test]
-    fn what_cannot_be_measured_stays_as_it_was() {
-        let (space, free) = watched(256 * MIB, 1 << 40);
-        assert!(is_low(&space, &free, MIB));
-        let before = space.status().free;
-        assert!(is_low(&space, &free, u64::MAX));
-        assert_eq!(space.status().free, before);
+    fn space_is_low_below_the_limit_or_two_parts_in_a_hundred_of_a_small_file_system() {
+        let cases: [(u64, u64, &[(u64, bool)]); 4] = [
+            (
+                256 * MIB,
+                1 << 40,
+                &[
+                    (256 * MIB, false),
+                    (256 * MIB - 1, true),
+                    (320 * MIB - 1, true),
+                    (320 * MIB, false),
+                    (256 * MIB, false),
+                ],
+            ),
+            (256 * MIB, 100 * MIB, &[(2 * MIB, false), (2 * MIB - 1, true)]),
+            (0, 100 * MIB, &[(0, false)]),
+            // What cannot be measured stays as it was.
+            (256 * MIB, 1 << 40, &[(MIB, true), (u64::MAX, true)]),
+        ];
+        for (min_free, total, readings) in cases {
+            let left = Arc::new(AtomicU64::new(total));
+            let free = Arc::clone(&left);
+            let space =
+                FreeSpace::measured_by(min_free, move || match free.load(Ordering::SeqCst) {
+                    u64::MAX => Err(io::Error::other("it does not answer")),
+                    free => Ok(MeasuredSpace { free, total }),
+                });
+            assert_eq!(space.status().free, None);
+            for (reading, is_low) in readings {
+                let before = space.status().free;
+                left.store(*reading, Ordering::SeqCst);
+                space.measure();
+                let free = space.status().free;
+                assert_eq!(free.unwrap().is_short, *is_low, "{reading} of {total}");
+                assert!(*reading != u64::MAX || free == before);
+                assert!(min_free == 0 || total < 1 << 40 || free.unwrap().limit == min_free);
+            }
+        }
     }
 
     #[test]

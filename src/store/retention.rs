@@ -104,41 +104,32 @@ mod tests {
         Succession::of_versions(things.collect(), retention)
     }
 
-    fn gone(retention: Retention, now: i64, lines: &[(char, &[i64])]) -> Vec<(char, i64)> {
-        let lines: Vec<_> =
-            lines.iter().map(|(item, times)| line(*item, times, &retention)).collect();
-        let (gone, more) = surplus(&lines, &retention, at(now));
-        assert!(!more);
-        gone
-    }
-
     const ALL: Retention =
         Retention { versions: 9, age: Duration::from_secs(1_000_000), bytes: 1_000 };
 
     #[test]
-    fn age_counts_from_when_something_lost_its_place() {
+    fn what_goes_is_what_is_too_old_too_many_of_an_item_or_too_large_for_the_feed() {
         let aged = Retention { age: Duration::from_secs(100), ..ALL };
-        let lines: &[(char, &[i64])] = &[('a', &[0, 200, 400]), ('b', &[0])];
-        assert_eq!(gone(aged, 299, lines), []);
-        assert_eq!(gone(aged, 300, lines), [('a', 0)]);
-        assert_eq!(gone(aged, 9_999, lines), [('a', 0), ('a', 200)]);
-    }
-
-    #[test]
-    fn too_many_versions_of_an_item_go_from_its_old_end() {
-        let two = Retention { versions: 2, ..ALL };
-        assert_eq!(gone(two, 50, &[('a', &[1, 2, 3, 4]), ('b', &[1, 2])]), [('a', 1), ('a', 2)]);
-        let none = Retention { versions: 0, ..ALL };
-        assert_eq!(gone(none, 50, &[('a', &[1, 2])]), [('a', 1)]);
-    }
-
-    #[test]
-    fn too_many_bytes_go_from_the_oldest_of_the_feed() {
-        let small = Retention { bytes: 30, ..ALL };
-        let lines: &[(char, &[i64])] = &[('a', &[1, 9]), ('b', &[2, 4, 5])];
-        assert_eq!(gone(small, 50, lines), [('b', 2), ('b', 4)]);
-        let least = Retention { bytes: 0, ..ALL };
-        assert_eq!(gone(least, 50, lines), [('b', 2), ('b', 4), ('a', 1)]);
+        let versions = |versions| Retention { versions, ..ALL };
+        let bytes = |bytes| Retention { bytes, ..ALL };
+        type Lines = &'static [(char, &'static [i64])];
+        let ages: Lines = &[('a', &[0, 200, 400]), ('b', &[0])];
+        let sizes: Lines = &[('a', &[1, 9]), ('b', &[2, 4, 5])];
+        let cases: [(Retention, i64, Lines, &[(char, i64)]); 7] = [
+            // Age counts from when something lost its place.
+            (aged, 299, ages, &[]),
+            (aged, 300, ages, &[('a', 0)]),
+            (aged, 9_999, ages, &[('a', 0), ('a', 200)]),
+            (versions(2), 50, &[('a', &[1, 2, 3, 4]), ('b', &[1, 2])], &[('a', 1), ('a', 2)]),
+            (versions(0), 50, &[('a', &[1, 2])], &[('a', 1)]),
+            (bytes(30), 50, sizes, &[('b', 2), ('b', 4)]),
+            (bytes(0), 50, sizes, &[('b', 2), ('b', 4), ('a', 1)]),
+        ];
+        for (retention, now, lines, expected) in cases {
+            let lines: Vec<_> =
+                lines.iter().map(|(item, times)| line(*item, times, &retention)).collect();
+            assert_eq!(surplus(&lines, &retention, at(now)), (expected.to_vec(), false));
+        }
     }
 
     #[test]

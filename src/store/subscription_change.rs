@@ -58,13 +58,10 @@ fn merge(before: &Active, after: Active, stored: Active) -> Active {
 mod tests {
     use super::*;
     use crate::conformance::make::time;
-    use crate::conformance::subscriptions::subscription;
-    use tidegate_core::websub::CallbackPurpose;
+    use crate::conformance::subscriptions::{request, subscription};
 
-    fn asked(seconds: i64) -> PendingRequest {
-        let wanted = CallbackPurpose::Subscribe { lease: 60, secret: None, told: None };
-        let asked = time(seconds);
-        PendingRequest { wanted, asked, attempts: 0, not_before: None, trouble: None }
+    fn change(before: &Subscription, after: &Subscription) -> SubscriptionChange {
+        SubscriptionChange { before: Some(before.clone()), after: after.clone() }
     }
 
     /// What was delivered here and what was asked for elsewhere are both kept, in whichever order they are stored.
@@ -73,11 +70,8 @@ mod tests {
         let before = subscription("a");
         let (mut told, mut renewed) = (before.clone(), before.clone());
         told.active.as_mut().unwrap().deliveries += 1;
-        renewed.pending = Some(asked(5));
-        let change = |after: &Subscription| SubscriptionChange {
-            before: Some(before.clone()),
-            after: after.clone(),
-        };
+        renewed.pending = Some(request(5));
+        let change = |after: &Subscription| change(&before, after);
         let both = Subscription { pending: renewed.pending.clone(), ..told.clone() };
         assert_eq!(change(&told).over(Some(renewed.clone())), both);
         assert_eq!(change(&renewed).over(Some(told)), both);
@@ -97,12 +91,9 @@ mod tests {
         told.active.as_mut().unwrap().deliveries += 1;
         renewed.active.as_mut().unwrap().until = time(1_000_000);
         secret.active.as_mut().unwrap().secret = tidegate_core::websub::Secret::new("new").ok();
-        let change = |after: &Subscription| SubscriptionChange {
-            before: Some(before.clone()),
-            after: after.clone(),
-        };
+        let change = |after: &Subscription| change(&before, after);
         assert!(change(&told).over(None).is_over());
-        let ended = Subscription { active: None, pending: Some(asked(5)), ..before.clone() };
+        let ended = Subscription { active: None, pending: Some(request(5)), ..before.clone() };
         assert_eq!(change(&told).over(Some(ended.clone())), ended);
         assert_eq!(change(&renewed).over(Some(ended)).active, renewed.active);
         for (one, other) in [(&told, &secret), (&secret, &told)] {
@@ -114,10 +105,10 @@ mod tests {
 
     #[test]
     fn a_request_is_settled_and_a_later_one_is_not() {
-        let before = Subscription { pending: Some(asked(5)), ..subscription("a") };
-        let settled = SubscriptionChange { before: Some(before.clone()), after: subscription("a") };
+        let before = Subscription { pending: Some(request(5)), ..subscription("a") };
+        let settled = change(&before, &subscription("a"));
         assert_eq!(settled.over(Some(before.clone())), subscription("a"));
-        let later = Subscription { pending: Some(asked(6)), ..before };
+        let later = Subscription { pending: Some(request(6)), ..before };
         assert_eq!(settled.over(Some(later.clone())), later);
         let new = SubscriptionChange::from(later.clone());
         assert_eq!(new.over(None), later);

@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, Once};
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 
-/// The address of a database that tests may use.
 const VARIABLE: &str = "TIDEGATE_POSTGRES";
 
 /// Whether there is a database for tests; says once where there is none, past what keeps the words of tests that
@@ -65,12 +64,10 @@ impl TestSchema {
         Some(Self { name, url })
     }
 
-    /// Does something behind the store's back.
     pub fn sql(&self, text: &str) {
         sql(&self.url, text);
     }
 
-    /// Cuts the connections of the store.
     #[cfg(test)]
     pub(crate) fn cut_connections(&self) {
         let name = &self.name;

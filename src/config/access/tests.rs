@@ -11,52 +11,8 @@ fn feed(keys: &str) -> Result<Checked, String> {
     check("f.toml", &text).map_err(|faults| faults.to_string())
 }
 
-fn access(keys: &str) -> FeedAccess {
-    let checked = feed(keys).unwrap();
-    *checked.config.feeds[0].access.clone().unwrap()
-}
-
 fn literal(text: &str) -> SecretSource {
     SecretSource::Literal(SecretText::new(text).unwrap())
-}
-
-#[test]
-fn every_key_is_read() {
-    let read = access(
-        "headers = { X-B = \"b\", \"X-Api-Key\" = { env = \"NEWS_KEY\" } }\n\
-         cookie = { file = \"/run/secrets/c\" }\nuser_agent = \"our reader\"\n\
-         basic = { user = \"me\", password = { env = \"PW\" } }\n\
-         proxy = \"socks5://u:p%40ss@127.0.0.1:9050\"",
-    );
-    let names: Vec<_> = read.headers.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["X-Api-Key", "X-B"]);
-    assert_eq!(read.headers[0].1, SecretSource::Env("NEWS_KEY".to_owned()));
-    assert_eq!(read.cookie, Some(SecretSource::File("/run/secrets/c".to_owned())));
-    assert_eq!(read.user_agent.as_deref(), Some("our reader"));
-    let Some(Login::Basic(login)) = &read.login else { panic!("{read:?}") };
-    assert_eq!((&login.user, &login.password), (&literal("me"), &SecretSource::Env("PW".into())));
-    let Some(ProxyRoute::Proxy(proxy)) = &read.route else { panic!("{read:?}") };
-    assert_eq!(proxy.url, "socks5://127.0.0.1:9050");
-    let login = proxy.login.as_ref().unwrap();
-    assert_eq!((&login.user, &login.password), (&literal("u"), &literal("p@ss")));
-
-    assert_eq!(access("bearer = \"t\"").login, Some(Login::Bearer(literal("t"))));
-    for none in ["proxy = \"none\"", "proxy = \"\""] {
-        assert_eq!(access(none).route, Some(ProxyRoute::Direct));
-    }
-    assert_eq!(feed("complete = true").unwrap().config.feeds[0].access, None);
-}
-
-#[test]
-fn the_gateways_own_proxy_and_certificates() {
-    let text = "[polling]\nproxy = { url = \"http://p:3128\", user = \"u\", password = { env = \"PW\" } }\n\
-                proxy_resolves = true\nca_file = \"ca.pem\"\napi_secrets = true\n";
-    let checked = check("f", text).unwrap();
-    let polling = &checked.config.polling;
-    assert_eq!(polling.proxy.as_ref().unwrap().url, "http://p:3128");
-    assert!(polling.proxy_resolves && polling.api_secrets);
-    let keys: Vec<_> = checked.externals.iter().map(|(at, _)| (at.line, at.key.as_str())).collect();
-    assert_eq!(keys, [(4, "polling.ca_file"), (2, "polling.proxy")]);
 }
 
 #[test]
@@ -94,6 +50,11 @@ fn credentials_in_an_address_become_secrets_however_it_is_given() {
     let said = feed_address("https://me:hush%0a@a.example/").unwrap_err().to_string();
     assert!(said.contains("has credentials of which one has a line break"), "{said}");
     assert!(!said.contains("hush"), "{said}");
+    // Those of a proxy as well.
+    let feed = feed("proxy = \"socks5://u:p%40ss@127.0.0.1:9050\"").unwrap().config.feeds.remove(0);
+    let Some(ProxyRoute::Proxy(proxy)) = &feed.access.as_ref().unwrap().route else { panic!() };
+    let UserPassword { user, password } = &**proxy.login.as_ref().unwrap();
+    assert_eq!((user, password), (&literal("u"), &literal("p@ss")));
 }
 
 #[test]

@@ -6,41 +6,24 @@ use crate::*;
 use tidegate_core::model::*;
 
 on_every_store! {
-    records_and_poll_states_are_kept
+    poll_states_are_found_by_their_feeds
     a_purged_feed_is_gone_and_its_successor_goes_on_above
     a_successor_without_a_tick_keeps_the_floor
     a_closed_store_says_so
     what_was_applied_of_a_configuration_is_kept
 }
 
-async fn records_and_poll_states_are_kept(bench: impl Bench) {
+async fn poll_states_are_found_by_their_feeds(bench: impl Bench) {
     let store = bench.store();
-    for name in ["b", "a-1", "a"] {
-        store.put_feed(&record(name)).await.unwrap();
-    }
-    let paused = FeedRecord { standing: FeedStanding::Paused, ..record("a") };
-    store.put_feed(&paused).await.unwrap();
+    let failed = PollState { failures: 3, etag: None, ..poll_state("a") };
     store.checkpoint(&[poll_state("b"), poll_state("a")]).await.unwrap();
-    let subscription = Some(subscription());
-    let failed = PollState {
-        failures: 3,
-        etag: None,
-        subscription: subscription.map(Box::new),
-        ..poll_state("a")
-    };
     store.checkpoint(std::slice::from_ref(&failed)).await.unwrap();
     store.checkpoint(&[]).await.unwrap();
-    drop(store);
-
-    let store = bench.reopen().await.store();
-    let feeds = store.feeds().await.unwrap();
-    assert_eq!(feeds, [paused, record("a-1"), record("b")]);
-    assert_eq!(store.poll_states().await.unwrap(), [failed.clone(), poll_state("b")]);
+    let (_bench, store) = bench.again(store).await;
     let of_some = store.poll_states_of(&[feed("c"), feed("a")]).await.unwrap();
     assert_eq!(of_some, *std::slice::from_ref(&failed));
     let of_all = [feed("a"), feed("b"), feed("c"), feed("a-1")];
     assert_eq!(store.poll_states_of(&of_all).await.unwrap(), [failed, poll_state("b")]);
-    assert!(store.state(&feed("a")).await.unwrap().is_none(), "a record is no commit");
 }
 
 async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(bench: impl Bench) {
@@ -50,10 +33,8 @@ async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(bench: impl Bench
         store.put_feed(&record(name)).await.unwrap();
         store.checkpoint(&[poll_state(name)]).await.unwrap();
         let large = "y".repeat(100_000);
-        let change = Draft::on(&store, name, 50).await.item("a", &large).order(&["a"]);
-        store.commit(change.done()).await.unwrap();
-        let change = Draft::on(&store, name, 60).await.latest("a", "newer").done();
-        store.commit(change).await.unwrap();
+        Draft::on(&store, name, 50).await.item("a", &large).order(&["a"]).commit(&store).await;
+        Draft::on(&store, name, 60).await.latest("a", "newer").commit(&store).await;
     }
     let other = store.view(&feed("news-2"), Select::All).await.unwrap();
     store.purge_feed(&news).await.unwrap();
@@ -80,7 +61,7 @@ async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(bench: impl Bench
 
     // The clock went back meanwhile: the successor's first tick would lie below the old one.
     let store = bench.store();
-    let mut change = Draft::on(&store, "news", 7).await.item("a", "A").item("b", "B").done();
+    let mut change = edit(&store, 7).await.item("a", "A").item("b", "B").done();
     change.state.window_start = Some(tick(6));
     let committed = store.commit(change).await.unwrap();
     assert_eq!(committed.revision, Revision(3));
@@ -108,26 +89,21 @@ async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(bench: impl Bench
     assert_eq!((newest.len(), Some(newest[0].tick)), (1, state.tick));
 
     // From here on nothing is lifted.
-    let change = Draft::on(&store, "news", 70).await.item("a", "AA").done();
-    store.commit(change).await.unwrap();
+    edit(&store, 70).await.item("a", "AA").commit(&store).await;
     assert_eq!(store.state(&news).await.unwrap().unwrap().tick, Some(tick(70)));
 }
 
 async fn a_successor_without_a_tick_keeps_the_floor(bench: impl Bench) {
     let store = bench.store();
-    let change = Draft::on(&store, "news", 50).await.item("a", "A").done();
-    store.commit(change).await.unwrap();
+    edit(&store, 50).await.item("a", "A").commit(&store).await;
     store.purge_feed(&feed("news")).await.unwrap();
-    let change = Draft::on(&store, "news", 1).await.done();
+    let change = edit(&store, 1).await.done();
     assert_eq!(store.commit(change).await.unwrap().revision, Revision(2));
-    drop(store);
-
-    let bench = bench.reopen().await;
-    let store = bench.store();
+    let (_bench, store) = bench.again(store).await;
     store.purge_feed(&feed("news")).await.unwrap();
-    let change = Draft::on(&store, "news", 2).await.done();
+    let change = edit(&store, 2).await.done();
     assert_eq!(store.commit(change).await.unwrap().revision, Revision(3));
-    let change = Draft::on(&store, "news", 3).await.item("a", "A").done();
+    let change = edit(&store, 3).await.item("a", "A").done();
     assert_eq!(store.commit(change).await.unwrap().revision, Revision(4));
     let state = store.state(&feed("news")).await.unwrap().unwrap();
     assert!(state.tick > Some(tick(50)), "{:?}", state.tick);
@@ -152,7 +128,7 @@ async fn what_was_applied_of_a_configuration_is_kept(bench: impl Bench) {
 async fn a_closed_store_says_so(bench: impl Bench) {
     let store = bench.store();
     let news = feed("news");
-    let change = Draft::on(&store, "news", 1).await.item("a", "A").done();
+    let change = edit(&store, 1).await.item("a", "A").done();
     store.close().await.unwrap();
     let closed = |error: &StoreError| matches!(error, StoreError::Closed);
     assert!(closed(&store.close().await.unwrap_err()));
@@ -167,6 +143,9 @@ async fn a_closed_store_says_so(bench: impl Bench) {
     assert!(closed(&store.events(&news, 1).await.unwrap_err()));
     assert!(closed(&store.poll_states().await.unwrap_err()));
     assert!(closed(&store.epochs_after(Epoch(0), 1).await.unwrap_err()));
+    assert!(closed(&store.subscriptions().await.unwrap_err()));
+    let subscription = super::subscriptions::subscription("a").into();
+    assert!(closed(&store.put_subscriptions(&[subscription]).await.unwrap_err()));
     let commit = store.commit(change).await.unwrap_err();
     assert!(matches!(commit, CommitError::Store(StoreError::Closed)), "{commit:?}");
     let checkpoint = store.checkpoint(&[poll_state("a")]).await.unwrap_err();

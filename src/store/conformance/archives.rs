@@ -9,7 +9,6 @@ on_every_store! {
     a_segment_is_sealed_with_its_commit_and_never_changes
     segments_of_one_commit_have_a_second_each
     a_segment_lists_items_as_they_stand_after_its_commit
-    dropped_archives_are_remembered_and_empty
     text_is_taken_out_in_place
     what_bears_the_id_of_a_redacted_item_stays
     seals_that_do_not_follow_the_chain_are_refused
@@ -21,7 +20,6 @@ fn archive_id(text: &str) -> ArchiveId {
     ArchiveId::new(text).unwrap()
 }
 
-/// Seals these items under this id.
 pub(crate) fn sealing(mut change: Change, id: &str, names: &[&str]) -> Change {
     let chain = &mut change.state.archives;
     let seal = Seal {
@@ -41,7 +39,7 @@ pub(crate) fn sealing(mut change: Change, id: &str, names: &[&str]) -> Change {
 
 async fn seal(bench: &impl Bench, seconds: i64, id: &str, names: &[&str]) {
     let store = bench.store();
-    let mut draft = Draft::on(&store, "news", seconds).await;
+    let mut draft = edit(&store, seconds).await;
     for name in names {
         draft = draft.item(name, &format!("{name} of {seconds}"));
     }
@@ -61,7 +59,7 @@ async fn ids_kept(store: &Store) -> Vec<String> {
 async fn segments_of_one_commit_have_a_second_each(bench: impl Bench) {
     let store = bench.store();
     seal(&bench, 10, "zero", &["z"]).await;
-    let draft = Draft::on(&store, "news", 20).await.item("a", "1").item("b", "2").item("c", "3");
+    let draft = edit(&store, 20).await.item("a", "1").item("b", "2").item("c", "3");
     let change = sealing(sealing(draft.done(), "one", &["a"]), "two", &["b"]);
     let change = sealing(change, "three", &["c"]);
     store.commit(change).await.unwrap();
@@ -94,9 +92,9 @@ async fn a_segment_is_sealed_with_its_commit_and_never_changes(bench: impl Bench
 
     seal(&bench, 5, "two", &["a"]).await;
     let store = bench.store();
-    let mut draft = Draft::on(&store, "news", 7).await.item("b", "later");
+    let mut draft = edit(&store, 7).await.item("b", "later");
     draft.change.skeleton = Some(skeleton("<feed>another</feed>"));
-    store.commit(draft.done()).await.unwrap();
+    draft.commit(&store).await;
     drop(store);
     let mut bench = bench;
     for _ in 0..2 {
@@ -122,10 +120,10 @@ async fn a_segment_is_sealed_with_its_commit_and_never_changes(bench: impl Bench
 
 async fn a_segment_lists_items_as_they_stand_after_its_commit(bench: impl Bench) {
     let store = bench.store();
-    let draft = Draft::on(&store, "news", 1).await;
+    let draft = edit(&store, 1).await;
     let draft = draft.item("kept", "old").item("new bytes", "old").item("touched", "same");
-    store.commit(draft.item("gone", "last").done()).await.unwrap();
-    let draft = Draft::on(&store, "news", 2).await.latest("new bytes", "newest");
+    draft.item("gone", "last").commit(&store).await;
+    let draft = edit(&store, 2).await.latest("new bytes", "newest");
     let draft = draft.touch("touched", ItemStatus::Retired { since: time(2) });
     let draft = draft.tombstone("gone").item("fresh", "fresh");
     let names = ["fresh", "kept", "new bytes", "touched", "gone"];
@@ -145,35 +143,6 @@ async fn a_segment_lists_items_as_they_stand_after_its_commit(bench: impl Bench)
     assert_eq!(archive.deleted, [deletion]);
     let note = &store.archives(&feed("news"), 1).await.unwrap()[0];
     assert_eq!((note.entries, note.deletions), (4, 1));
-}
-
-async fn dropped_archives_are_remembered_and_empty(bench: impl Bench) {
-    for (n, name) in ["one", "two", "three"].into_iter().enumerate() {
-        seal(&bench, i64::try_from(n).unwrap(), name, &["a"]).await;
-    }
-    let store = bench.store();
-    let mut change = Draft::on(&store, "news", 9).await.done();
-    change.state.archives.first = 2;
-    store.commit(change).await.unwrap();
-    drop(store);
-    let mut bench = bench;
-    for _ in 0..2 {
-        let store = bench.store();
-        assert_eq!(ids_kept(&store).await, ["three"]);
-        for name in ["one", "two"] {
-            let place = store.archive_place(&feed("news"), &archive_id(name)).await.unwrap();
-            assert!(place.unwrap().note.dropped, "{name} is remembered");
-            let content = store.archive(&feed("news"), &archive_id(name)).await.unwrap();
-            assert!(content.is_none(), "{name} is empty");
-        }
-        let kept = &store.archives(&feed("news"), 9).await.unwrap()[0];
-        assert_eq!(kept.previous, Some(archive_id("two")));
-        let state = store.state(&feed("news")).await.unwrap().unwrap();
-        assert_eq!(state.archives.bytes, kept.bytes);
-        assert_eq!(store.snapshot(&feed("news")).await.unwrap().unwrap().archives.len(), 1);
-        drop(store);
-        bench = bench.reopen().await;
-    }
 }
 
 async fn text_is_taken_out_in_place(bench: impl Bench) {
@@ -206,7 +175,7 @@ async fn text_is_taken_out_in_place(bench: impl Bench) {
 async fn what_bears_the_id_of_a_redacted_item_stays(bench: impl Bench) {
     seal(&bench, 1, "one", &["secret", "a"]).await;
     let store = bench.store();
-    let mut change = Draft::on(&store, "news", 2).await.item("b", "b").done();
+    let mut change = edit(&store, 2).await.item("b", "b").done();
     for known in &mut change.known {
         known.published_id = "urn:secret".to_owned();
     }
@@ -217,9 +186,8 @@ async fn what_bears_the_id_of_a_redacted_item_stays(bench: impl Bench) {
     assert_eq!((said(&archive).len(), archive.deleted), (1, vec![]));
 }
 
-/// A change that takes an item's text out.
 async fn redaction(store: &Store, name: &str) -> Change {
-    Draft::on(store, "news", 7).await.redact(name, "").done()
+    edit(store, 7).await.redact(name, "").done()
 }
 
 async fn seals_that_do_not_follow_the_chain_are_refused(bench: impl Bench) {
@@ -227,7 +195,7 @@ async fn seals_that_do_not_follow_the_chain_are_refused(bench: impl Bench) {
     let store = bench.store();
     let before = store.state(&feed("news")).await.unwrap();
     let good = || async {
-        let draft = Draft::on(&store, "news", 5).await.item("a", "new");
+        let draft = edit(&store, 5).await.item("a", "new");
         sealing(draft.done(), "two", &["a"])
     };
     type Spoil = fn(&mut Change);
@@ -290,7 +258,7 @@ async fn a_purged_feeds_archives_are_unknown(bench: impl Bench) {
 async fn large_archives_come_back_whole(bench: impl Bench) {
     let store = bench.store();
     let names = ["a", "b", "c", "d", "e"];
-    let mut draft = Draft::on(&store, "news", 1).await;
+    let mut draft = edit(&store, 1).await;
     for (n, name) in names.iter().enumerate() {
         // Hard to compress, and larger together than a block and than a piece.
         let words = (0..20_000 * n).map(|word| (word * 2_654_435_761 + n) % 999_983);

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 on_every_store! {
     everything_is_handed_over
-    what_is_in_conflict_is_handed_over
+    conflicts_that_are_not_those_of_the_ledger_are_refused
     a_copy_goes_on
     a_used_store_takes_nothing
     what_contradicts_itself_is_refused
@@ -25,7 +25,6 @@ on_every_store! {
     a_feed_that_is_purged_meanwhile_ends_it
 }
 
-/// All pieces of a store.
 pub(crate) async fn pieces(store: &Store) -> Vec<ExportRecord> {
     let (sender, mut receiver) = mpsc::channel(4);
     let taking = async {
@@ -109,7 +108,6 @@ enum Kinds {
     Different,
 }
 
-/// Every answer that the trait has is the same.
 async fn alike(one: &Store, other: &Store, kinds: Kinds) {
     macro_rules! same {
         ($($call:tt)+) => {
@@ -160,7 +158,6 @@ async fn alike(one: &Store, other: &Store, kinds: Kinds) {
     }
 }
 
-/// A store with something of everything.
 pub(super) async fn full(bench: &impl Bench) {
     let store = bench.store();
     let feeds = store.feed_list().await.unwrap();
@@ -168,17 +165,14 @@ pub(super) async fn full(bench: &impl Bench) {
     for name in ["news", "empty"] {
         store.put_feed(&record(name)).await.unwrap();
     }
-    let mut polled = poll_state("news");
-    polled.subscription = Some(Box::new(subscription()));
-    store.checkpoint(&[polled]).await.unwrap();
+    store.checkpoint(&[poll_state("news")]).await.unwrap();
     store.put_subscriptions(&[super::subscriptions::subscription("a").into()]).await.unwrap();
     // A feed that was purged leaves its marks.
-    let draft = Draft::on(&store, "old", 1).await.item("a", "A").order(&["a"]);
-    store.commit(draft.done()).await.unwrap();
+    Draft::on(&store, "old", 1).await.item("a", "A").order(&["a"]).commit(&store).await;
     store.purge_feed(&feed("old")).await.unwrap();
     let long = |text: &str| format!("{text} {}", "and so on ".repeat(900));
-    for seconds in 2..40 {
-        let draft = Draft::on(&store, "news", seconds).await;
+    for seconds in 2..39 {
+        let draft = edit(&store, seconds).await;
         let draft = match seconds % 6 {
             0 => draft.tombstone("b").order(&["a"]),
             1 => draft.item("b", "B").order(&["b", "a"]).around(&format!("around {seconds}")),
@@ -188,8 +182,13 @@ pub(super) async fn full(bench: &impl Bench) {
             4 => draft.item("c", "C").around("the same"),
             _ => draft.touch("a", ItemStatus::Retired { since: time(seconds) }),
         };
-        store.commit(draft.done()).await.unwrap();
+        draft.commit(&store).await;
     }
+    let mut change = edit(&store, 39).await.item("c", "contested").done();
+    change.known[0].conflicts = 1;
+    let lost = known("c", 1, tick(4)).version(Some(markup("lost")));
+    change.conflicts = vec![Conflicting { id: id("c"), versions: vec![lost] }];
+    store.commit(change).await.unwrap();
 }
 
 async fn everything_is_handed_over(bench: impl Bench) {
@@ -221,9 +220,9 @@ async fn a_copy_goes_on(bench: impl Bench) {
 async fn goes_on(bench: &impl Bench) -> (Vec<Past>, Vec<String>, Tick) {
     let store = bench.store();
     for seconds in 40..80 {
-        let draft = Draft::on(&store, "news", seconds).await;
+        let draft = edit(&store, seconds).await;
         let draft = draft.item("a", &format!("a{seconds}")).order(&["a"]);
-        store.commit(draft.done()).await.unwrap();
+        draft.commit(&store).await;
     }
     let mut pasts = Vec::new();
     for seconds in [5, 17, 39, 41, 79] {
@@ -237,8 +236,7 @@ async fn goes_on(bench: &impl Bench) -> (Vec<Past>, Vec<String>, Tick) {
     }
     let events = store.events(&feed("news"), usize::MAX).await.unwrap();
     let said = events.into_iter().map(|event| format!("{event:?}")).collect();
-    let draft = Draft::on(&store, "old", 1).await.item("a", "A").order(&["a"]);
-    store.commit(draft.done()).await.unwrap();
+    Draft::on(&store, "old", 1).await.item("a", "A").order(&["a"]).commit(&store).await;
     let again = store.state(&feed("old")).await.unwrap().unwrap();
     (pasts, said, again.tick.unwrap())
 }
@@ -256,36 +254,36 @@ async fn a_used_store_takes_nothing(bench: impl Bench) {
 async fn what_contradicts_itself_is_refused(bench: impl Bench) {
     full(&bench).await;
     let whole = pieces(&bench.store()).await;
-    let is_state = |piece: &ExportRecord| matches!(piece, ExportRecord::State(..));
-    let is_item = |piece: &ExportRecord| matches!(piece, ExportRecord::Item(..));
-    let is_version = |piece: &ExportRecord| matches!(piece, ExportRecord::Text(..));
-    let without = |drop: &dyn Fn(&ExportRecord) -> bool| -> Vec<ExportRecord> {
-        whole.iter().filter(|piece| !drop(piece)).cloned().collect()
+    type Kind = fn(&ExportRecord) -> bool;
+    let [state, item, text, log, order]: [Kind; 5] = [
+        |piece| matches!(piece, ExportRecord::State(..)),
+        |piece| matches!(piece, ExportRecord::Item(..)),
+        |piece| matches!(piece, ExportRecord::Text(..)),
+        |piece| matches!(piece, ExportRecord::Log(_)),
+        |piece| matches!(piece, ExportRecord::Past(..)),
+    ];
+    let times = |kind: Kind, times: usize| -> Vec<ExportRecord> {
+        let copies = |piece| vec![ExportRecord::clone(piece); if kind(piece) { times } else { 1 }];
+        whole.iter().flat_map(copies).collect()
     };
-    let twice = |of: &dyn Fn(&ExportRecord) -> bool| -> Vec<ExportRecord> {
-        let again = |piece: &ExportRecord| if of(piece) { 2 } else { 1 };
-        whole.iter().flat_map(|piece| vec![piece.clone(); again(piece)]).collect()
-    };
-    let log = |piece: &ExportRecord| matches!(piece, ExportRecord::Log(_));
-    let order = |piece: &ExportRecord| matches!(piece, ExportRecord::Past(..));
     for broken in [
-        without(&is_state),
-        without(&is_item),
-        twice(&is_item),
-        twice(&is_version),
-        twice(&is_state),
-        twice(&log),
-        twice(&order),
+        times(state, 0),
+        times(item, 0),
+        times(item, 2),
+        times(text, 2),
+        times(state, 2),
+        times(log, 2),
+        times(order, 2),
         whole.iter().rev().cloned().collect(),
     ] {
-        let refused = bring(&InMemory::new(), broken.clone()).await;
-        let unfit = |refused: &Result<(), CommitError>| {
-            matches!(refused, Err(CommitError::Store(StoreError::Unfit { .. })))
-        };
-        assert!(unfit(&refused), "{refused:?}");
-        let refused = bring(&OnDisk::new(), broken).await;
-        assert!(unfit(&refused), "{refused:?}");
+        assert_unfit(&bring(&InMemory::new(), broken.clone()).await);
+        assert_unfit(&bring(&OnDisk::new(), broken).await);
     }
+}
+
+fn assert_unfit(imported: &Result<(), CommitError>) {
+    let is_unfit = matches!(imported, Err(CommitError::Store(StoreError::Unfit { .. })));
+    assert!(is_unfit, "{imported:?}");
 }
 
 async fn no_item_of_a_ledger_has_left_it(bench: impl Bench) {
@@ -342,33 +340,18 @@ proptest! {
     }
 }
 
-async fn what_is_in_conflict_is_handed_over(bench: impl Bench) {
-    let store = bench.store();
-    let change = Draft::on(&store, "news", 1).await.item("a", "A").order(&["a"]).done();
-    store.commit(change).await.unwrap();
-    let mut change = Draft::on(&store, "news", 2).await.item("a", "B").done();
-    change.known[0].conflicts = 1;
-    let lost = known("a", 1, tick(1)).version(None);
-    change.conflicts = vec![Conflicting { id: id("a"), versions: vec![lost] }];
-    store.commit(change).await.unwrap();
-    let item = store.item(&feed("news"), &id("a")).await.unwrap();
-    assert_eq!(item.as_ref().map(|item| item.shared.conflicts.len()), Some(1));
-
-    let other = copy::<OnDisk>(&store).await;
-    assert_eq!(other.store().item(&feed("news"), &id("a")).await.unwrap(), item);
-    let back = copy::<InMemory>(&other.store()).await;
-    assert_eq!(back.store().item(&feed("news"), &id("a")).await.unwrap(), item);
+async fn conflicts_that_are_not_those_of_the_ledger_are_refused(bench: impl Bench) {
+    full(&bench).await;
     let edits: [fn(&mut ItemRecord); 2] =
         [|item| item.conflicts.clear(), |item| item.conflicts[0].id = id("another")];
     for edit in edits {
-        let mut wrong = pieces(&store).await;
-        for piece in &mut wrong {
-            if let ExportRecord::Item(_, item) = piece {
-                edit(item);
-            }
-        }
-        let refused = bring(&InMemory::new(), wrong).await;
-        assert!(matches!(refused, Err(CommitError::Store(StoreError::Unfit { .. }))));
+        let mut wrong = pieces(&bench.store()).await;
+        let items = wrong.iter_mut().filter_map(|piece| match piece {
+            ExportRecord::Item(_, item) if !item.conflicts.is_empty() => Some(item),
+            _ => None,
+        });
+        items.for_each(|item| edit(item));
+        assert_unfit(&bring(&InMemory::new(), wrong).await);
     }
 }
 
@@ -383,7 +366,7 @@ async fn what_is_committed_meanwhile_leaves_every_feed_whole(bench: impl Bench) 
         for _ in 0..4 {
             seconds += 1;
             let change = Draft::on(&store, name, seconds).await.item("i", "I").item("j", "J");
-            store.commit(change.order(&["i", "j"]).done()).await.unwrap();
+            change.order(&["i", "j"]).commit(&store).await;
         }
     }
     let (sender, mut receiver) = mpsc::channel(1);
@@ -393,13 +376,11 @@ async fn what_is_committed_meanwhile_leaves_every_feed_whole(bench: impl Bench) 
             pieces.push(piece);
             let name = FEEDS[pieces.len() % FEEDS.len()];
             seconds += 1;
-            let change = Draft::on(&store, name, seconds).await.item("i", "again").done();
-            store.commit(change).await.unwrap();
+            Draft::on(&store, name, seconds).await.item("i", "again").commit(&store).await;
             // A feed that comes meanwhile is for the next export.
             if pieces.len() == 2 {
                 store.put_feed(&record("late")).await.unwrap();
-                let change = Draft::on(&store, "late", 1).await.item("i", "I").done();
-                store.commit(change).await.unwrap();
+                Draft::on(&store, "late", 1).await.item("i", "I").commit(&store).await;
             }
         }
         pieces
@@ -441,8 +422,7 @@ async fn a_feed_that_is_purged_meanwhile_ends_it(bench: impl Bench) {
     let store = bench.store();
     for name in ["a", "z"] {
         store.put_feed(&record(name)).await.unwrap();
-        let change = Draft::on(&store, name, 1).await.item("i", "I").order(&["i"]).done();
-        store.commit(change).await.unwrap();
+        Draft::on(&store, name, 1).await.item("i", "I").order(&["i"]).commit(&store).await;
     }
     let (sender, mut receiver) = mpsc::channel(1);
     let taking = async {

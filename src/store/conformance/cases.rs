@@ -10,10 +10,6 @@ on_every_store! {
     a_commit_is_there_whole_and_after_a_restart
     the_base_must_be_the_feeds_revision
     a_document_that_was_asked_for_earlier_is_refused
-    the_newest_bytes_are_answered
-    tombstones_keep_the_last_bytes_and_come_back
-    a_version_may_keep_the_newest_bytes
-    views_are_in_their_order
     a_change_that_contradicts_itself_is_refused
     epochs_are_numbered_and_closed
     the_time_of_an_epoch_never_goes_back
@@ -42,38 +38,26 @@ async fn an_empty_store_answers_nothing(bench: impl Bench) {
 
 async fn a_commit_is_there_whole_and_after_a_restart(bench: impl Bench) {
     let store = bench.store();
-    let change = Draft::on(&store, "news", 1).await.item("b", "B").item("a", "A");
-    let change = change.order(&["a", "b"]).done();
+    let change = edit(&store, 1).await.item("b", "B").item("a", "A").order(&["a", "b"]).done();
     let committed = store.commit(change.clone()).await.unwrap();
     assert_eq!(committed, Committed { revision: Revision(1) });
-    let stored = store.state(&feed("news")).await.unwrap().unwrap();
-    assert_eq!(stored.lineage.stretches().len(), 1);
-    let lineage = stored.lineage;
-    let state = FeedState { revision: Revision(1), lineage, ..change.state.clone() };
-
     drop(store);
     let mut bench = bench;
     for _ in 0..2 {
         let store = bench.store();
         let news = feed("news");
-        assert_eq!(store.state(&news).await.unwrap().unwrap(), state);
-        let mut snapshot = store.snapshot(&news).await.unwrap().unwrap();
-        snapshot.known.sort_by(|a, b| b.id.cmp(&a.id));
-        assert_eq!((&snapshot.state, &snapshot.known), (&state, &change.known));
-        assert_eq!(snapshot.order, [id("a"), id("b")]);
         let view = store.view(&news, Select::Current).await.unwrap().unwrap();
+        assert_eq!(view.state.lineage.stretches().len(), 1);
+        let lineage = view.state.lineage.clone();
+        let state = FeedState { revision: Revision(1), lineage, ..change.state.clone() };
         assert_eq!((&view.state, &view.skeleton), (&state, &skeleton("<feed/>")));
         assert_eq!(texts(&view), ["<entry>A</entry>", "<entry>B</entry>"]);
-        let item = store.item(&news, &id("a")).await.unwrap().unwrap();
-        assert_eq!(item, view.items[0]);
-        assert_eq!(item.shared.winner.data, markup("A"));
+        let item = &view.items[0];
         assert_eq!(item.shared.winner.history, change.known[1].history);
         assert_eq!((item.tick, item.published_id.as_str()), (tick(1), "urn:a"));
-        let versions = store.versions(&news, &id("a"), 9).await.unwrap();
-        let update = change.known[1].history.topmost().clone();
         let note = VersionNote {
             updates: Count::ONE,
-            update,
+            update: change.known[1].history.topmost().clone(),
             deleted: false,
             tick: tick(1),
             shown: time(1),
@@ -81,14 +65,11 @@ async fn a_commit_is_there_whole_and_after_a_restart(bench: impl Bench) {
             reason: "a test".to_owned(),
             size: 16,
         };
-        assert_eq!(versions, [note]);
-        let mut events = store.events(&news, 9).await.unwrap();
-        events.reverse();
-        assert_eq!(events, change.events);
-        let tail = store.epochs_after(Epoch(0), 9).await.unwrap();
+        assert_eq!(store.versions(&news, &id("a"), 9).await.unwrap(), [note]);
         let announced =
             LoggedChange { feed: news, tick: tick(1), revision: Revision(1), versions: 2 };
-        assert_eq!(tail, [ClosedEpoch { epoch: Epoch(1), at: time(0), changes: vec![announced] }]);
+        let closed = ClosedEpoch { epoch: Epoch(1), at: time(0), changes: vec![announced] };
+        assert_eq!(store.epochs_after(Epoch(0), 9).await.unwrap(), [closed]);
         assert_eq!(*store.watch_epochs().borrow(), Epoch(1));
         drop(store);
         bench = bench.reopen().await;
@@ -97,11 +78,11 @@ async fn a_commit_is_there_whole_and_after_a_restart(bench: impl Bench) {
 
 async fn the_base_must_be_the_feeds_revision(bench: impl Bench) {
     let store = bench.store();
-    let first = Draft::on(&store, "news", 1).await.item("a", "A").done();
+    let first = edit(&store, 1).await.item("a", "A").done();
     store.commit(first.clone()).await.unwrap();
     let again = store.commit(first).await;
     assert!(matches!(again, Err(CommitError::Conflict(Revision(1)))), "{again:?}");
-    let mut ahead = Draft::on(&store, "news", 2).await.item("a", "later").done();
+    let mut ahead = edit(&store, 2).await.item("a", "later").done();
     ahead.base = Revision(2);
     let ahead = store.commit(ahead).await;
     assert!(matches!(ahead, Err(CommitError::Conflict(Revision(1)))), "{ahead:?}");
@@ -117,7 +98,7 @@ async fn the_base_must_be_the_feeds_revision(bench: impl Bench) {
 /// Of two polls of one feed the one that asked later is in force, whoever commits first.
 async fn a_document_that_was_asked_for_earlier_is_refused(bench: impl Bench) {
     let draft = async |store: &Store, seconds: i64, asked: Option<i64>| {
-        let change = Draft::on(store, "news", seconds).await.item("a", "A").done();
+        let change = edit(store, seconds).await.item("a", "A").done();
         Change { asked_at: asked.map(time), ..change }
     };
     let store = bench.store();
@@ -125,9 +106,7 @@ async fn a_document_that_was_asked_for_earlier_is_refused(bench: impl Bench) {
         let change = draft(&*store, seconds, asked).await;
         store.commit(change).await.unwrap();
     }
-    drop(store);
-    let bench = bench.reopen().await;
-    let store = bench.store();
+    let (_bench, store) = bench.again(store).await;
     let change = draft(&*store, 5, Some(5)).await;
     assert!(matches!(store.commit(change).await, Err(CommitError::Overtaken)));
     // One whose clock is a day ahead keeps nobody from the feed.
@@ -139,118 +118,13 @@ async fn a_document_that_was_asked_for_earlier_is_refused(bench: impl Bench) {
     assert!(matches!(store.commit(change).await, Err(CommitError::Overtaken)));
 }
 
-async fn the_newest_bytes_are_answered(bench: impl Bench) {
-    let store = bench.store();
-    let newest = async |expected: &str| {
-        let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
-        assert_eq!(item.shared.winner.data, markup(expected));
-        let view = store.view(&feed("news"), Select::All).await.unwrap().unwrap();
-        assert_eq!(view.items, [item]);
-    };
-    let change = Draft::on(&store, "news", 1).await.item("a", "one").done();
-    store.commit(change).await.unwrap();
-    newest("one").await;
-    for text in ["counter 1", "counter 2"] {
-        let change = Draft::on(&store, "news", 2).await.latest("a", text).done();
-        let epoch = *store.watch_epochs().borrow();
-        store.commit(change).await.unwrap();
-        assert_eq!(*store.watch_epochs().borrow(), epoch);
-        newest(text).await;
-    }
-    let large = "0123456789abcdef".repeat(9_000);
-    let change = Draft::on(&store, "news", 3).await.item("a", &large).done();
-    store.commit(change).await.unwrap();
-    newest(&large).await;
-    let change = Draft::on(&store, "news", 4).await.item("a", "four").latest("a", "both");
-    let refused = store.commit(change.done()).await;
-    assert!(matches!(refused, Err(CommitError::Store(StoreError::Invalid { .. }))));
-    newest(&large).await;
-    let versions = store.versions(&feed("news"), &id("a"), 9).await.unwrap();
-    let numbers: Vec<u32> = versions.iter().map(|note| note.updates.value()).collect();
-    assert_eq!(numbers, [2, 1]);
-    assert_eq!(store.versions(&feed("news"), &id("a"), 1).await.unwrap(), versions[..1]);
-}
-
-async fn tombstones_keep_the_last_bytes_and_come_back(bench: impl Bench) {
-    let store = bench.store();
-    for (seconds, step) in (1..).zip(["one", "counter", "-", "two"]) {
-        let draft = Draft::on(&store, "news", seconds).await;
-        let draft = match step {
-            "-" => draft.tombstone("a"),
-            "counter" => draft.latest("a", step),
-            text => draft.item("a", text),
-        };
-        store.commit(draft.done()).await.unwrap();
-        let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
-        let bytes = if step == "-" { "counter" } else { step };
-        assert_eq!(item.shared.winner.data, markup(bytes));
-        assert_eq!(item.shared.winner.deleted, step == "-");
-        assert_eq!(matches!(item.standing, ItemStatus::Deleted { .. }), step == "-");
-    }
-    let versions = store.versions(&feed("news"), &id("a"), 9).await.unwrap();
-    let deleted: Vec<bool> = versions.iter().map(|note| note.deleted).collect();
-    assert_eq!(deleted, [false, true, false]);
-}
-
-/// A change that waited comes out as a version of what was shown all along.
-async fn a_version_may_keep_the_newest_bytes(bench: impl Bench) {
-    let store = bench.store();
-    let large = "0123456789abcdef".repeat(9_000);
-    for (seconds, step) in (1..).zip(["one", "+one", "+", &large, "+large", "+", "+", "two"]) {
-        let draft = Draft::on(&store, "news", seconds).await;
-        let draft = match step {
-            "+" => draft.ripe("a"),
-            "+one" => draft.latest("a", "counter"),
-            "+large" => draft.latest("a", &large.repeat(2)),
-            text => draft.item("a", text),
-        };
-        store.commit(draft.done()).await.unwrap();
-        let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
-        let bytes = match seconds {
-            2 | 3 => "counter",
-            5..=7 => &large.repeat(2),
-            _ => step,
-        };
-        assert_eq!(item.shared.winner.data, markup(bytes), "step {seconds}");
-        assert!(!item.shared.winner.deleted);
-    }
-    let versions = store.versions(&feed("news"), &id("a"), 9).await.unwrap();
-    let ticks: Vec<Tick> = versions.iter().map(|note| note.tick).collect();
-    assert_eq!(ticks, [8, 7, 6, 4, 3, 1].map(tick));
-}
-
-async fn views_are_in_their_order(bench: impl Bench) {
-    let store = bench.store();
-    let change = Draft::on(&store, "news", 1).await.item("c", "C").item("b", "B");
-    store.commit(change.order(&["c", "b"]).done()).await.unwrap();
-    let change = Draft::on(&store, "news", 2).await.item("z", "Z").item("a", "A");
-    store.commit(change.order(&["z", "a", "c"]).done()).await.unwrap();
-    let change = Draft::on(&store, "news", 3).await.tombstone("c");
-    let change = change.touch("b", ItemStatus::Retired { since: time(3) }).order(&["a", "z"]);
-    store.commit(change.done()).await.unwrap();
-
-    // A feed whose name continues this one's must not show up in it.
-    let change = Draft::on(&store, "news-2", 9).await.item("x", "X").order(&["x"]);
-    store.commit(change.done()).await.unwrap();
-
-    let view = async |select| store.view(&feed("news"), select).await.unwrap().unwrap();
-    assert_eq!(ids(&view(Select::Current).await), ["a", "z"]);
-    assert_eq!(ids(&view(Select::All).await), ["b", "a", "z", "c"]);
-    assert_eq!(ids(&view(Select::After(tick(1))).await), ["a", "z", "c"]);
-    assert_eq!(ids(&view(Select::After(tick(2))).await), ["c"]);
-    assert!(view(Select::After(tick(3))).await.items.is_empty());
-    assert_eq!(ids(&view(Select::After(Tick::at(Time::MIN))).await), ["b", "a", "z", "c"]);
-    assert!(view(Select::After(Tick::at(Time::MAX))).await.items.is_empty());
-}
-
 async fn a_change_that_contradicts_itself_is_refused(bench: impl Bench) {
     let store = bench.store();
-    let first = Draft::on(&store, "news", 5).await.item("a", "A").order(&["a"]).done();
-    store.commit(first).await.unwrap();
+    edit(&store, 5).await.item("a", "A").order(&["a"]).commit(&store).await;
     let before = store.view(&feed("news"), Select::All).await.unwrap();
-    let good = || async { Draft::on(&store, "news", 6).await.item("a", "new").item("b", "B") };
+    let good = || async { edit(&store, 6).await.item("a", "new").item("b", "B") };
     type Spoil = fn(&mut Change);
-    let breaks: [(&str, Spoil); 14] = [
+    let breaks: [(&str, Spoil); 15] = [
         ("it has versions and no tick", |c| c.tick = None),
         ("it has the tick 2026-11-20T16:20:11Z and no versions", |c| c.versions.clear()),
         ("its tick 2026-11-20T16:20:10Z is not after the last one", |c| c.tick = Some(tick(5))),
@@ -264,6 +138,9 @@ async fn a_change_that_contradicts_itself_is_refused(bench: impl Bench) {
             c.latest = vec![(id("x"), markup("X"))];
         }),
         ("a is shown anew since 3 and says since 2", |c| c.known[0].touched -= 1),
+        ("it has a version of a and newest bytes beside it", |c| {
+            c.latest = vec![(id("a"), markup("A"))]
+        }),
         ("it has two newest bytes of y", |c| {
             c.latest = vec![(id("y"), markup("X")), (id("y"), markup("Y"))];
         }),
@@ -280,23 +157,21 @@ async fn a_change_that_contradicts_itself_is_refused(bench: impl Bench) {
         assert_eq!(said, sentence);
         assert_eq!(store.view(&feed("news"), Select::All).await.unwrap(), before);
     }
-    let strange = Draft::on(&store, "news", 6).await.tombstone("x").done();
+    let strange = edit(&store, 6).await.tombstone("x").done();
     let said = store.commit(strange).await.unwrap_err().to_string();
     assert!(said.contains("the version of x has no bytes to keep"), "{said}");
     assert_eq!(*store.watch_epochs().borrow(), Epoch(1));
-    store.commit(good().await.done()).await.unwrap();
+    good().await.commit(&store).await;
 }
 
 async fn epochs_are_numbered_and_closed(bench: impl Bench) {
     let store = bench.store();
     let mut sealed = store.watch_epochs();
     for seconds in 1..=4 {
-        let change = Draft::on(&store, "news", seconds).await.item("a", "A").done();
-        store.commit(change).await.unwrap();
+        edit(&store, seconds).await.item("a", "A").commit(&store).await;
         assert!(sealed.has_changed().unwrap(), "acknowledged before it could be seen");
         assert_eq!(*sealed.borrow_and_update(), Epoch(u64::try_from(seconds).unwrap()));
-        let change = Draft::on(&store, "news", seconds).await.latest("a", "no tick").done();
-        store.commit(change).await.unwrap();
+        edit(&store, seconds).await.latest("a", "no tick").commit(&store).await;
         assert!(!sealed.has_changed().unwrap());
     }
     let all = store.epochs_after(Epoch(0), 99).await.unwrap();
@@ -306,13 +181,9 @@ async fn epochs_are_numbered_and_closed(bench: impl Bench) {
     assert!(store.epochs_after(Epoch(4), 9).await.unwrap().is_empty());
     assert!(store.epochs_after(Epoch(u64::MAX), 9).await.unwrap().is_empty());
     assert!(store.epochs_after(Epoch(0), 0).await.unwrap().is_empty());
-    drop(store);
-
-    let bench = bench.reopen().await;
-    let store = bench.store();
+    let (_bench, store) = bench.again(store).await;
     assert_eq!(*store.watch_epochs().borrow(), Epoch(4));
-    let change = Draft::on(&store, "news", 5).await.item("a", "A").done();
-    store.commit(change).await.unwrap();
+    edit(&store, 5).await.item("a", "A").commit(&store).await;
     assert_eq!(*store.watch_epochs().borrow(), Epoch(5));
     assert_eq!(store.epochs_after(Epoch(0), 4).await.unwrap(), all);
 }
@@ -323,8 +194,7 @@ async fn the_time_of_an_epoch_never_goes_back(bench: impl Bench) {
         bench = bench.reopen().await;
         let store = bench.store();
         bench.clock().set(time(clock));
-        let change = Draft::on(&store, "news", seconds).await.item("a", "A").done();
-        store.commit(change).await.unwrap();
+        edit(&store, seconds).await.item("a", "A").commit(&store).await;
     }
     let tail = bench.store().epochs_after(Epoch(0), 9).await.unwrap();
     let at: Vec<Time> = tail.iter().map(|sealed| sealed.at).collect();

@@ -18,7 +18,7 @@ fn losing(name: &str, updates: u32, data: Option<Markup>) -> Version<Option<Mark
 
 /// Makes a second version of the item `a` of the feed, with these versions in conflict.
 async fn contest(store: &Store, seconds: i64, versions: Vec<Version<Option<Markup>>>) -> Change {
-    let mut change = Draft::on(store, "news", seconds).await.item("a", "B").done();
+    let mut change = edit(store, seconds).await.item("a", "B").done();
     let count = u32::try_from(versions.len()).unwrap();
     for known in &mut change.known {
         known.conflicts = count;
@@ -35,8 +35,7 @@ async fn count(store: &Store) -> u32 {
 }
 
 async fn begun(store: &Store) {
-    let change = Draft::on(store, "news", 1).await.item("a", "A").order(&["a"]).done();
-    store.commit(change).await.unwrap();
+    edit(store, 1).await.item("a", "A").order(&["a"]).commit(store).await;
 }
 
 async fn conflicts_are_answered_with_their_item(bench: impl Bench) {
@@ -50,9 +49,7 @@ async fn conflicts_are_answered_with_their_item(bench: impl Bench) {
     let whole: Vec<Version<Markup>> =
         versions.into_iter().map(|v| v.with(v.data.clone().unwrap())).collect();
 
-    drop(store);
-    let bench = bench.reopen().await;
-    let store = bench.store();
+    let (_bench, store) = bench.again(store).await;
     let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
     assert_eq!(item.shared.conflicts, whole);
     assert_eq!(item.shared.winner.noconflicts, Some(false));
@@ -106,7 +103,7 @@ async fn conflicts_that_contradict_the_ledger_are_refused(bench: impl Bench) {
     twice.conflicts.push(twice.conflicts[0].clone());
     let mut many = contest(&store, 2, vec![losing("a", 1, None); Conflicting::LIMIT + 1]).await;
     many.known[0].conflicts = u32::try_from(Conflicting::LIMIT + 1).unwrap();
-    let mut first = Draft::on(&store, "news", 2).await.item("new", "N").done();
+    let mut first = edit(&store, 2).await.item("new", "N").done();
     first.known[0].conflicts = 1;
     first.conflicts = vec![Conflicting { id: id("new"), versions: vec![losing("new", 1, None)] }];
     for change in [fewer, foreign, twice, many, first] {

@@ -16,8 +16,7 @@ async fn break_off(bench: &impl Bench) -> Result<(), CommitError> {
     let other = InMemory::new();
     let store = other.store();
     for name in ["a", "b"] {
-        let draft = Draft::on(&store, name, 1).await.item("i", "I").order(&["i"]);
-        store.commit(draft.done()).await.unwrap();
+        Draft::on(&store, name, 1).await.item("i", "I").order(&["i"]).commit(&store).await;
     }
     let all = pieces(&store).await;
     let first = all.iter().position(|piece| matches!(piece, ExportRecord::State(..))).unwrap();

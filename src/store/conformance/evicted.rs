@@ -7,15 +7,13 @@ use tidegate_core::model::*;
 
 on_every_store! {
     a_stub_is_found_by_every_name
-    nothing_else_is_left_of_it
     an_eviction_that_contradicts_itself_is_refused
 }
 
 /// A feed with two items, of which `b` is in no order.
 async fn begun(bench: &impl Bench) {
     let store = bench.store();
-    let change = Draft::on(&store, "news", 1).await.item("a", "A").item("b", "B").order(&["a"]);
-    store.commit(change.done()).await.unwrap();
+    edit(&store, 1).await.item("a", "A").item("b", "B").order(&["a"]).commit(&store).await;
 }
 
 async fn found(store: &Store, names: &[&str]) -> Vec<SyncId> {
@@ -27,16 +25,14 @@ async fn found(store: &Store, names: &[&str]) -> Vec<SyncId> {
 async fn a_stub_is_found_by_every_name(bench: impl Bench) {
     begun(&bench).await;
     let store = bench.store();
-    let mut change = Draft::on(&store, "news", 2).await.evict("b").done();
+    let mut change = edit(&store, 2).await.evict("b").done();
     for stub in &mut change.evicted {
         stub.aliases = vec!["urn:once".to_owned(), "urn:twice".to_owned()];
         stub.published_id = "urn:twice".to_owned();
     }
     let stub = change.evicted.clone();
     store.commit(change).await.unwrap();
-    drop(store);
-    let bench = bench.reopen().await;
-    let store = bench.store();
+    let (_bench, store) = bench.again(store).await;
     for name in ["b", "urn:b", "urn:once", "urn:twice"] {
         assert_eq!(found(&store, &[name]).await, [id("b")], "{name}");
     }
@@ -45,41 +41,21 @@ async fn a_stub_is_found_by_every_name(bench: impl Bench) {
     assert_eq!(store.stubs(&feed("news"), &all).await.unwrap(), stub);
     assert_eq!(store.stubs(&feed("other"), &all).await.unwrap(), []);
 
-    let mut change = Draft::on(&store, "news", 3).await.item("b", "again").done();
+    let mut change = edit(&store, 3).await.item("b", "again").done();
     change.reinstated.push(id("b"));
     store.commit(change).await.unwrap();
     assert_eq!(found(&store, &["b", "urn:b", "urn:once", "urn:twice"]).await, []);
     assert_eq!(store.versions(&feed("news"), &id("b"), 9).await.unwrap().len(), 1);
 }
 
-async fn nothing_else_is_left_of_it(bench: impl Bench) {
-    begun(&bench).await;
-    let store = bench.store();
-    let news = feed("news");
-    let version = Draft::on(&store, "news", 2).await.item("b", &"long ".repeat(9_000)).done();
-    store.commit(version).await.unwrap();
-    let latest = Draft::on(&store, "news", 3).await.latest("b", "newest").done();
-    store.commit(latest).await.unwrap();
-    let change = Draft::on(&store, "news", 4).await.evict("b").done();
-    store.commit(change).await.unwrap();
-    assert_eq!(found(&store, &["b"]).await, [id("b")]);
-    assert_eq!(ids(&store.view(&news, Select::All).await.unwrap().unwrap()), ["a"]);
-    assert_eq!(store.known(&news, &id("b")).await.unwrap(), None);
-    assert_eq!(store.item(&news, &id("b")).await.unwrap(), None);
-    assert_eq!(store.versions(&news, &id("b"), 9).await.unwrap(), []);
-    assert_eq!(store.holdings(&news).await.unwrap().versions, 1);
-    store.purge_feed(&news).await.unwrap();
-    assert_eq!(found(&store, &["b", "urn:b"]).await, []);
-}
-
 async fn an_eviction_that_contradicts_itself_is_refused(bench: impl Bench) {
     begun(&bench).await;
     let store = bench.store();
-    let evict = Draft::on(&store, "news", 2).await.evict("b").done();
+    let evict = edit(&store, 2).await.evict("b").done();
     let stub = evict.evicted[0].clone();
     let other = LedgerEntry { id: id("c"), ..stub.clone() };
-    let version = Draft::on(&store, "news", 2).await.item("b", "newer").done();
-    let touched = Draft::on(&store, "news", 2).await;
+    let version = edit(&store, 2).await.item("b", "newer").done();
+    let touched = edit(&store, 2).await;
     let since = time(2);
     let touched = touched.touch("b", ItemStatus::Evicted { since, deleted: false }).done();
     for (what, change) in [

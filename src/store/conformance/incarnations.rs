@@ -35,8 +35,8 @@ async fn changes(bench: &impl Bench, seconds: std::ops::Range<i64>) -> Vec<Place
     let store = bench.store();
     let mut places = Vec::new();
     for second in seconds {
-        let draft = Draft::on(&store, "news", second).await.item("a", &second.to_string());
-        store.commit(draft.order(&["a"]).done()).await.unwrap();
+        let draft = edit(&store, second).await.item("a", &second.to_string());
+        draft.order(&["a"]).commit(&store).await;
         places.push(newest(&store));
     }
     places
@@ -136,32 +136,18 @@ async fn is_apart<B: Bench>(copy: &B, before: &[Place], ahead: &[Place]) {
 }
 
 async fn a_copy_of_a_copy_is_a_third(bench: impl Bench) {
-    third::<OnDisk>(&bench).await;
-    third::<InMemory>(&bench).await;
-}
-
-async fn third<B: Bench>(bench: &impl Bench) {
-    let next = state_second(bench).await;
-    let first = changes(bench, next..next + 4).await;
-    let copy: B = copied(&bench.store(), next + 10).await;
-    let second = changes(&copy, next + 11..next + 14).await;
-    let third: B = copied(&copy.store(), next + 20).await;
-    let (one, two) =
-        (changes(bench, next + 4..next + 12).await, changes(&copy, next + 21..next + 30).await);
-    let own = changes(&third, next + 21..next + 40).await;
+    let first = changes(&bench, 1..5).await;
+    let copy: OnDisk = copied(&bench.store(), 11).await;
+    let second = changes(&copy, 12..15).await;
+    let third: InMemory = copied(&copy.store(), 21).await;
+    let (one, two) = (changes(&bench, 5..13).await, changes(&copy, 22..31).await);
+    let own = changes(&third, 22..41).await;
     let store = third.store();
     assert!(first.iter().chain(&second).chain(&own).all(|place| knows(&store, *place)));
     assert!(one.iter().chain(&two).all(|place| !knows(&store, *place)));
     let copied = copy.store();
     assert!(first.iter().chain(&second).chain(&two).all(|place| knows(&copied, *place)));
     assert!(one.iter().chain(&own).all(|place| !knows(&copied, *place)));
-}
-
-/// The second after the last one in which something changed.
-async fn state_second(bench: &impl Bench) -> i64 {
-    let state = bench.store().state(&feed("news")).await.unwrap();
-    let last = state.and_then(|state| state.tick);
-    last.map_or(1, |last| last.time().unix() - time(0).unix() + 1)
 }
 
 async fn a_place_has_one_name_whatever_restarts(bench: impl Bench) {

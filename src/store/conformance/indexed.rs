@@ -13,10 +13,8 @@ on_every_store! {
 /// A feed with four items, of which `a` is in the order.
 async fn begun(bench: &impl Bench) {
     let store = bench.store();
-    let mut draft = Draft::on(&store, "news", 1).await;
-    for name in ["a", "b", "c", "d"] {
-        draft = draft.item(name, name);
-    }
+    let draft =
+        ["a", "b", "c", "d"].iter().fold(edit(&store, 1).await, |it, name| it.item(name, name));
     let mut change = draft.order(&["a"]).done();
     change.state.living = 4;
     store.commit(change).await.unwrap();
@@ -25,7 +23,7 @@ async fn begun(bench: &impl Bench) {
 /// Gives all items keys, `b` and `c` one in common, and leaves `d` unsettled.
 async fn index(bench: &impl Bench) {
     let store = bench.store();
-    let mut change = Draft::on(&store, "news", 2).await.touch("a", ItemStatus::Current).done();
+    let mut change = edit(&store, 2).await.touch("a", ItemStatus::Current).done();
     let keys = [("a", vec![1]), ("b", vec![2, 9]), ("c", vec![3, 9]), ("d", vec![4])];
     let items = keys.into_iter().map(|(name, keys)| ReindexedItem {
         id: id(name),
@@ -87,7 +85,7 @@ async fn what_is_settled_is_read_where_it_is_asked_for(bench: impl Bench) {
     assert_eq!((more.known.len(), more.size()), (4, 4));
 
     // A key that an item loses leads to it no more, and a purge leaves none.
-    let mut change = Draft::on(&store, "news", 3).await.touch("a", ItemStatus::Current).done();
+    let mut change = edit(&store, 3).await.touch("a", ItemStatus::Current).done();
     let lost = ReindexedItem { id: id("b"), added: vec![IndexKey(5)], removed: vec![IndexKey(9)] };
     change.index = IndexUpdate { unsettled: None, items: vec![lost] };
     store.commit(change).await.unwrap();

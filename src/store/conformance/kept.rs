@@ -2,6 +2,7 @@
 
 use super::make::*;
 use super::{Bench, on_every_store};
+use crate::record::specimen::specimen;
 use crate::*;
 use tidegate_core::model::*;
 
@@ -12,42 +13,18 @@ on_every_store! {
 }
 
 fn hold() -> Hold {
-    Hold {
-        reason: "the document is empty".to_owned(),
-        kind: "empty".to_owned(),
-        since: time(1),
-        row_since: time(1),
-        observations: 1,
-        documents: 1,
-        body: 2,
-        source: 3,
-        kept: 1,
-        decision: None,
-    }
+    specimen(1)
 }
 
 fn kept(text: &str) -> HeldEntry {
-    let entry = Entry {
-        span: 0..0,
-        markup: format!("<entry>{text}</entry>").into(),
-        slots: Slots::default(),
-        context: Context::default().into(),
-        native_id: Some(format!("urn:{text}").into()),
-        id_is_permalink: false,
-        link: None,
-        title: Some(text.to_owned().into()),
-        author: None,
-        published: Some(time(0)),
-        updated: None,
-        projection: vec![Field { path: "title".into(), value: text.to_owned().into() }].into(),
-        sync: None,
-    };
-    HeldEntry { entry, format: Format::Atom10, since: time(1), foreign: false }
+    let mut kept: HeldEntry = specimen(2);
+    kept.entry.markup = text.to_owned().into();
+    kept
 }
 
 /// Commits a change that holds a document and keeps these entries.
 async fn keep(store: &Store, seconds: i64, entries: Option<Vec<HeldEntry>>) {
-    let mut change = Draft::on(store, "news", seconds).await.done();
+    let mut change = edit(store, seconds).await.done();
     change.state.hold = Some(hold());
     change.kept = entries;
     store.commit(change).await.unwrap();
@@ -55,23 +32,20 @@ async fn keep(store: &Store, seconds: i64, entries: Option<Vec<HeldEntry>>) {
 
 async fn what_is_kept_goes_with_the_hold(bench: impl Bench) {
     let store = bench.store();
-    let change = Draft::on(&store, "news", 1).await.item("a", "A").order(&["a"]).done();
-    store.commit(change).await.unwrap();
+    edit(&store, 1).await.item("a", "A").order(&["a"]).commit(&store).await;
     // Large enough to be cut into pieces.
     let long: String = (0..6000).map(|n| format!("{:x} ", n * 2_654_435_761_u64)).collect();
     let two = vec![kept("one"), kept(&long)];
     keep(&store, 2, Some(two.clone())).await;
     // A change that says nothing of them leaves them as they are.
     keep(&store, 3, None).await;
-    drop(store);
-    let bench = bench.reopen().await;
-    let store = bench.store();
+    let (_bench, store) = bench.again(store).await;
     let snapshot = store.snapshot(&feed("news")).await.unwrap().unwrap();
     assert_eq!((snapshot.kept, snapshot.state.hold), (two, Some(hold())));
     keep(&store, 4, Some(vec![kept("three")])).await;
     let snapshot = store.snapshot(&feed("news")).await.unwrap().unwrap();
     assert_eq!(snapshot.kept, [kept("three")]);
-    let mut change = Draft::on(&store, "news", 5).await.done();
+    let mut change = edit(&store, 5).await.done();
     change.state.hold = None;
     store.commit(change).await.unwrap();
     assert!(store.snapshot(&feed("news")).await.unwrap().unwrap().kept.is_empty());
@@ -90,7 +64,7 @@ async fn what_is_kept_goes_with_the_feed(bench: impl Bench) {
 
 async fn nothing_is_kept_without_a_hold(bench: impl Bench) {
     let store = bench.store();
-    let mut change = Draft::on(&store, "news", 1).await.item("a", "A").done();
+    let mut change = edit(&store, 1).await.item("a", "A").done();
     change.kept = Some(vec![kept("one")]);
     let refused = store.commit(change).await;
     assert!(matches!(refused, Err(CommitError::Store(StoreError::Invalid { .. }))), "{refused:?}");

@@ -18,33 +18,30 @@ async fn the_oldest_versions_go_first(bench: impl Bench) {
     let store = bench.store();
     let count = i64::try_from(VERSIONS_LIMIT).unwrap() + 3;
     for seconds in 1..=count {
-        let change = Draft::on(&store, "news", seconds).await.item("a", &seconds.to_string());
-        store.commit(change.done()).await.unwrap();
+        edit(&store, seconds).await.item("a", &seconds.to_string()).commit(&store).await;
     }
     let versions = store.versions(&feed("news"), &id("a"), usize::MAX).await.unwrap();
     let ticks: Vec<Tick> = versions.iter().map(|note| note.tick).collect();
     let expected: Vec<Tick> = (4..=count).rev().map(tick).collect();
     assert_eq!(ticks, expected);
+    assert_eq!(store.versions(&feed("news"), &id("a"), 1).await.unwrap(), versions[..1]);
     let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
     assert_eq!(item.shared.winner.data, markup(&count.to_string()));
 }
 
 async fn the_newest_bytes_outlive_their_version(bench: impl Bench) {
     let store = bench.store();
-    let change = Draft::on(&store, "news", 0).await.item("a", "kept").done();
-    store.commit(change).await.unwrap();
+    edit(&store, 0).await.item("a", "kept").commit(&store).await;
     let count = i64::try_from(VERSIONS_LIMIT).unwrap() + 3;
     for seconds in 1..=count {
-        let change = Draft::on(&store, "news", seconds).await.tombstone("a").done();
-        store.commit(change).await.unwrap();
+        edit(&store, seconds).await.tombstone("a").commit(&store).await;
     }
     let versions = store.versions(&feed("news"), &id("a"), usize::MAX).await.unwrap();
     assert_eq!(versions.len(), VERSIONS_LIMIT);
     assert!(versions.iter().all(|note| note.deleted));
     let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
     assert_eq!(item.shared.winner.data, markup("kept"));
-    let change = Draft::on(&store, "news", count + 1).await.item("a", "new").done();
-    store.commit(change).await.unwrap();
+    edit(&store, count + 1).await.item("a", "new").commit(&store).await;
     let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
     assert_eq!(item.shared.winner.data, markup("new"));
 }
@@ -58,7 +55,7 @@ async fn the_oldest_events_go_first(bench: impl Bench) {
     let store = bench.store();
     let (rounds, each) = (8, 90);
     for round in 0..rounds {
-        let mut change = Draft::on(&store, "news", round).await.done();
+        let mut change = edit(&store, round).await.done();
         let titles = (0..each).map(|number| (round * each + number).to_string());
         change.events = titles.map(|title| event(&title, None)).collect();
         store.commit(change).await.unwrap();
@@ -67,11 +64,8 @@ async fn the_oldest_events_go_first(bench: impl Bench) {
     let newest = (0..rounds * each).rev().take(EVENTS_KEPT).map(|number| number.to_string());
     assert!(rounds * each > kept);
     assert_eq!(events_of(&store).await, newest.collect::<Vec<_>>());
-    drop(store);
-
-    let bench = bench.reopen().await;
-    let store = bench.store();
-    let mut change = Draft::on(&store, "news", rounds).await.done();
+    let (_bench, store) = bench.again(store).await;
+    let mut change = edit(&store, rounds).await.done();
     change.events = vec![event("last", None)];
     store.commit(change).await.unwrap();
     let events = events_of(&store).await;
@@ -82,7 +76,7 @@ async fn the_oldest_events_go_first(bench: impl Bench) {
 async fn more_events_than_are_kept_leave_the_last(bench: impl Bench) {
     let store = bench.store();
     for (round, extra) in [(0, 7), (1, 2000)] {
-        let mut change = Draft::on(&store, "news", round).await.done();
+        let mut change = edit(&store, round).await.done();
         let count = EVENTS_KEPT + extra;
         change.events = (0..count).map(|number| event(&number.to_string(), None)).collect();
         store.commit(change).await.unwrap();
@@ -93,7 +87,7 @@ async fn more_events_than_are_kept_leave_the_last(bench: impl Bench) {
 
 async fn what_is_too_large_is_refused(bench: impl Bench) {
     let store = bench.store();
-    let change = Draft::on(&store, "news", 1).await.item("a", &"x".repeat(VALUE_LIMIT)).done();
+    let change = edit(&store, 1).await.item("a", &"x".repeat(VALUE_LIMIT)).done();
     let refused = store.commit(change).await.unwrap_err();
     match refused {
         CommitError::Store(StoreError::TooLarge { what, size, limit }) => {
@@ -103,6 +97,5 @@ async fn what_is_too_large_is_refused(bench: impl Bench) {
         other => panic!("{other:?}"),
     }
     assert!(store.state(&feed("news")).await.unwrap().is_none());
-    let change = Draft::on(&store, "news", 1).await.item("a", "A").done();
-    store.commit(change).await.unwrap();
+    edit(&store, 1).await.item("a", "A").commit(&store).await;
 }

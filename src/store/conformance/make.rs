@@ -1,8 +1,8 @@
 //! Changes for tests, plausible and short to write.
 
-use crate::{AppliedOrigins, Store, View};
+use crate::record::specimen::specimen;
+use crate::{AppliedOrigins, Committed, Store, View};
 use std::collections::HashMap;
-use std::time::Duration;
 use tidegate_core::model::*;
 
 /// A time some seconds after the start of the tests.
@@ -22,12 +22,11 @@ pub(super) fn id(text: &str) -> SyncId {
     SyncId::new(text).unwrap()
 }
 
-/// What of a configuration with one site was applied.
 pub(super) fn applied(url: &str) -> AppliedOrigins {
     AppliedOrigins([(feed("blog"), url.to_owned())].into())
 }
 
-pub(super) fn markup(text: &str) -> Markup {
+pub(crate) fn markup(text: &str) -> Markup {
     Markup {
         format: Format::Atom10,
         xml: format!("<entry>{text}</entry>"),
@@ -37,7 +36,7 @@ pub(super) fn markup(text: &str) -> Markup {
     }
 }
 
-pub(super) fn skeleton(text: &str) -> Skeleton {
+pub(crate) fn skeleton(text: &str) -> Skeleton {
     Skeleton {
         format: Format::Atom10,
         text: text.to_owned(),
@@ -58,33 +57,20 @@ pub(crate) fn known(name: &str, updates: u32, tick: Tick) -> LedgerEntry {
     let stamp = Stamp::Both { when: tick.time(), by };
     LedgerEntry {
         id: id(name),
-        native_shown: format!("urn:{name}"),
-        published_id: format!("urn:{name}"),
-        aliases: Vec::new(),
         title: format!("{name} {}", updates.value()),
-        link: None,
         published: None,
-        updated: None,
         updates,
         history: History::new(Update { sequence: updates, stamp }),
         tick,
-        noconflicts: None,
-        conflicts: 0,
-        origin: tidegate_core::model::Origin::default(),
         first_seen: time(0),
         came: time(0),
         standing: ItemStatus::Current,
-        absence: None,
         prints: vec![(1, 2), (3, 4)],
-        bytes: 5,
-        noise: Noise::default(),
-        sse091: None,
-        extras: None,
-        touched: 0,
+        ..LedgerEntry::left(&format!("urn:{name}"))
     }
 }
 
-pub(super) fn event(name: &str, tick: Option<Tick>) -> Event {
+pub(crate) fn event(name: &str, tick: Option<Tick>) -> Event {
     Event {
         kind: EventKind::Updated,
         id: id(name),
@@ -99,53 +85,7 @@ pub(super) fn event(name: &str, tick: Option<Tick>) -> Event {
 }
 
 pub(crate) fn poll_state(name: &str) -> PollState {
-    PollState {
-        feed: feed(name),
-        url: format!("https://example.org/{name}"),
-        body: Some(7),
-        etag: Some("\"1\"".to_owned()),
-        last_modified: None,
-        answered_by: None,
-        moved_to: None,
-        failures: 0,
-        last_error: None,
-        refreshed: None,
-        not_before: Some(time(9)),
-        backfill: None,
-        overlap: Overlap::default(),
-        interruptions: Interruptions::default(),
-        subscription: None,
-        schedule: Some(Box::new(PollSchedule {
-            noted: time(8),
-            polled: time(7),
-            hints: UpdateHints { skip_hours: vec![3], ..UpdateHints::default() },
-            freshness: Some(Duration::from_secs(60)),
-            last_change: time(5),
-            gap: None,
-            retry: Some((time(9), "it failed once".to_owned())),
-        })),
-        gone: 2,
-        pause: Some(HostPause { address: "https://example.org/".to_owned(), until: time(9) }),
-    }
-}
-
-pub(super) fn subscription() -> HubSubscription {
-    HubSubscription {
-        topic: "https://example.org/a".to_owned(),
-        hubs: vec!["https://hub.example/".to_owned()],
-        hub: 0,
-        keys: SubscriptionKeys { token: "token".to_owned(), secret: "secret".to_owned() },
-        callbacks: "https://gate.example/websub/callback".to_owned(),
-        standing: SubscriptionStanding::Verified,
-        next: time(20),
-        lease: Some(Lease { since: time(10), until: time(30) }),
-        failures: 0,
-        spent: Some(time(10)),
-        note: None,
-        trust: PushTrust::default(),
-        last_push: Some(time(12)),
-        pushes: 2,
-    }
+    PollState { feed: feed(name), url: format!("https://example.org/{name}"), ..specimen(1) }
 }
 
 pub(crate) fn record(name: &str) -> FeedRecord {
@@ -160,6 +100,11 @@ pub(super) fn ids(view: &View) -> Vec<&str> {
     view.items.iter().map(|item| item.shared.winner.id.as_str()).collect()
 }
 
+/// A change to the feed `news` at the given second.
+pub(crate) async fn edit(store: &Store, seconds: i64) -> Draft {
+    Draft::on(store, "news", seconds).await
+}
+
 /// A change on top of what a store has of a feed.
 pub(crate) struct Draft {
     pub(super) change: Change,
@@ -168,7 +113,6 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// A change to `name` at the given second.
     pub(crate) async fn on(store: &Store, name: &str, seconds: i64) -> Self {
         Self::of(name, store.snapshot(&feed(name)).await.unwrap(), seconds)
     }
@@ -212,20 +156,26 @@ impl Draft {
         self
     }
 
-    /// A new version with these bytes.
     pub(crate) fn item(mut self, name: &str, text: &str) -> Self {
         let known = self.entry(name);
         self.version(known, Some(markup(text)))
     }
 
-    /// A document around the entries.
     pub(crate) fn around(mut self, text: &str) -> Self {
         self.change.skeleton = Some(skeleton(text));
         self.change.state.updated_at = self.tick.time();
         self
     }
 
-    /// A tombstone.
+    /// New versions of these items with the same bytes.
+    pub(crate) fn items(
+        self,
+        names: impl IntoIterator<Item = impl AsRef<str>>,
+        text: &str,
+    ) -> Self {
+        names.into_iter().fold(self, |draft, name| draft.item(name.as_ref(), text))
+    }
+
     pub(crate) fn tombstone(mut self, name: &str) -> Self {
         let mut known = self.entry(name);
         known.standing = ItemStatus::Deleted { since: self.tick.time() };
@@ -238,7 +188,6 @@ impl Draft {
         self.version(known, None)
     }
 
-    /// Newest bytes without a version.
     pub(crate) fn latest(mut self, name: &str, text: &str) -> Self {
         self.change.latest.push((id(name), markup(text)));
         self.change.known.extend(self.before.get(&id(name)).cloned());
@@ -275,7 +224,6 @@ impl Draft {
         self.version(known, Some(markup(text)))
     }
 
-    /// A change to the ledger only.
     pub(crate) fn touch(mut self, name: &str, standing: ItemStatus) -> Self {
         let mut known = self.before.get(&id(name)).unwrap().clone();
         known.standing = standing;
@@ -292,11 +240,14 @@ impl Draft {
         self
     }
 
-    /// An order of the reader view.
     pub(crate) fn order(mut self, names: &[&str]) -> Self {
         self.change.order = Some(names.iter().map(|name| id(name)).collect());
         self.change.state.updated_at = self.tick.time();
         self
+    }
+
+    pub(crate) async fn commit(self, store: &Store) -> Committed {
+        store.commit(self.done()).await.unwrap()
     }
 
     pub(crate) fn done(mut self) -> Change {

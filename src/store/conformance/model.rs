@@ -364,6 +364,8 @@ impl Model {
                 let versions = store.versions(&name, &item, usize::MAX).await.unwrap();
                 assert_eq!(versions, told.versions(&item));
             }
+            let kept: usize = ITEMS.iter().map(|item| told.versions(&id(item)).len()).sum();
+            assert_eq!(store.holdings(&name).await.unwrap().versions, kept as u64);
             told.archives_agree(store, &name).await;
             let events: Vec<_> =
                 told.changes.iter().flat_map(|change| change.events.clone()).collect();
@@ -404,26 +406,8 @@ pub(super) async fn follow<B: Bench>(steps: Vec<Step>) -> (B, Model) {
                 }
             }
             Step::Checkpoint { feed, failures } => {
-                let state = PollState {
-                    feed: super::make::feed(FEEDS[feed]),
-                    url: String::new(),
-                    body: None,
-                    etag: Some("\"e\"".repeat(failures as usize * 400)),
-                    last_modified: None,
-                    answered_by: None,
-                    moved_to: None,
-                    failures,
-                    last_error: None,
-                    refreshed: None,
-                    not_before: None,
-                    backfill: None,
-                    overlap: Overlap::default(),
-                    interruptions: Interruptions::default(),
-                    subscription: None,
-                    schedule: None,
-                    gone: 0,
-                    pause: None,
-                };
+                let etag = Some("\"e\"".repeat(failures as usize * 400));
+                let state = PollState { failures, etag, ..poll_state(FEEDS[feed]) };
                 store.checkpoint(std::slice::from_ref(&state)).await.unwrap();
                 model.polls.insert(state.feed.clone(), state);
             }

@@ -23,7 +23,7 @@ fn count(number: u32) -> Count {
 }
 
 /// Long enough to be packed, and mostly the same from one version to the next.
-fn telling(number: i64) -> String {
+pub(super) fn telling(number: i64) -> String {
     let words: Vec<String> = (0..400).map(|word| format!("word{word}")).collect();
     format!("{} and {number} {}", words.join(" "), words.join("-"))
 }
@@ -33,12 +33,12 @@ async fn every_version_has_its_own_bytes(bench: impl Bench) {
     let news = feed("news");
     let many = i64::from(WHOLE_EVERY) * 3 + 2;
     for seconds in 1..=many {
-        let draft = Draft::on(&store, "news", seconds).await;
+        let draft = edit(&store, seconds).await;
         let large = if seconds == 7 { "x".repeat(90_000) } else { telling(seconds) };
         let draft = if seconds % 5 == 0 { draft.tombstone("a") } else { draft.item("a", &large) };
         // A neighbour in the order of keys must not be taken for a version.
         let draft = draft.item("a1", "neighbour");
-        store.commit(draft.done()).await.unwrap();
+        draft.commit(&store).await;
     }
     drop(store);
     let mut bench = bench;
@@ -68,9 +68,9 @@ async fn every_version_has_its_own_bytes(bench: impl Bench) {
 async fn bytes_without_a_version_are_no_versions(bench: impl Bench) {
     let store = bench.store();
     for (seconds, text) in (1..).zip(["one", "latest", "two"]) {
-        let draft = Draft::on(&store, "news", seconds).await;
+        let draft = edit(&store, seconds).await;
         let draft = if text == "latest" { draft.latest("a", text) } else { draft.item("a", text) };
-        store.commit(draft.done()).await.unwrap();
+        draft.commit(&store).await;
     }
     let bytes = async |number| {
         let version = store.version(&feed("news"), &id("a"), count(number)).await.unwrap();
@@ -87,36 +87,25 @@ async fn shown(store: &Store, select: PastSelect, seconds: i64) -> Vec<String> {
     let items = view.items.into_iter().map(|item| {
         let winner = item.shared.winner;
         assert_eq!(winner.history.topmost().sequence, winner.updates);
-        let standing = match item.standing {
-            ItemStatus::Current => "",
-            ItemStatus::Retired { .. } => " retired",
-            ItemStatus::Older { .. } => " older",
-            ItemStatus::Deleted { .. } => " deleted",
-            ItemStatus::Redacted { .. } => " redacted",
-            ItemStatus::Discarded { .. } => " discarded",
-            ItemStatus::Evicted { .. } => " evicted",
-        };
+        let said = format!("{:?}", item.standing).to_lowercase();
+        let standing = said.split([' ', '{']).next().filter(|word| *word != "current");
+        let standing = standing.map_or_else(String::new, |word| format!(" {word}"));
         assert_eq!(winner.deleted, standing == " deleted");
-        format!("{}.{}{standing} {}", winner.id, winner.updates.value(), winner.data.card.title)
+        let title = winner.data.card.title.trim_start_matches("title ");
+        format!("{}.{}{standing} {title}", winner.id, winner.updates.value())
     });
     std::iter::once(around).chain(items).collect()
 }
 
-/// Three items come and go.
 async fn history(bench: &impl Bench) {
     let store = bench.store();
-    let draft = Draft::on(&store, "news", 10).await.item("a", "A").item("b", "B");
-    store.commit(draft.order(&["b", "a"]).done()).await.unwrap();
-    let draft = Draft::on(&store, "news", 20).await.item("a", "A2").around("other");
-    store.commit(draft.done()).await.unwrap();
-    let draft =
-        Draft::on(&store, "news", 30).await.touch("b", ItemStatus::Retired { since: time(30) });
+    edit(&store, 10).await.item("a", "A").item("b", "B").order(&["b", "a"]).commit(&store).await;
+    edit(&store, 20).await.item("a", "A2").around("other").commit(&store).await;
+    let draft = edit(&store, 30).await.touch("b", ItemStatus::Retired { since: time(30) });
     let draft = draft.item("c", "C").order(&["c", "a"]);
-    store.commit(draft.done()).await.unwrap();
-    let draft = Draft::on(&store, "news", 40).await.tombstone("a").order(&["c"]);
-    store.commit(draft.done()).await.unwrap();
-    let draft = Draft::on(&store, "news", 50).await.item("a", "A4").order(&["a", "c"]);
-    store.commit(draft.done()).await.unwrap();
+    draft.commit(&store).await;
+    edit(&store, 40).await.tombstone("a").order(&["c"]).commit(&store).await;
+    edit(&store, 50).await.item("a", "A4").order(&["a", "c"]).commit(&store).await;
 }
 
 async fn a_view_of_the_past_is_what_it_was(bench: impl Bench) {
@@ -124,26 +113,15 @@ async fn a_view_of_the_past_is_what_it_was(bench: impl Bench) {
     let mut bench = bench;
     for _ in 0..2 {
         let store = bench.store();
-        for (at, current, all) in [
-            (10, "<feed/>|b.1 title of B|a.1 title of A", "<feed/>|a.1 title of A|b.1 title of B"),
-            (19, "<feed/>|b.1 title of B|a.1 title of A", "<feed/>|a.1 title of A|b.1 title of B"),
-            (20, "other|b.1 title of B|a.2 title of A2", "other|b.1 title of B|a.2 title of A2"),
-            (
-                35,
-                "other|c.1 title of C|a.2 title of A2",
-                "other|b.1 retired title of B|a.2 title of A2|c.1 title of C",
-            ),
-            (
-                40,
-                "other|c.1 title of C",
-                "other|b.1 retired title of B|c.1 title of C|a.3 deleted title of A2",
-            ),
-            (
-                9_999,
-                "other|a.4 title of A4|c.1 title of C",
-                "other|b.1 retired title of B|c.1 title of C|a.4 title of A4",
-            ),
+        for (at, around, current, all) in [
+            (10, "<feed/>", "b.1 of B|a.1 of A", "a.1 of A|b.1 of B"),
+            (19, "<feed/>", "b.1 of B|a.1 of A", "a.1 of A|b.1 of B"),
+            (20, "other", "b.1 of B|a.2 of A2", "b.1 of B|a.2 of A2"),
+            (35, "other", "c.1 of C|a.2 of A2", "b.1 retired of B|a.2 of A2|c.1 of C"),
+            (40, "other", "c.1 of C", "b.1 retired of B|c.1 of C|a.3 deleted of A2"),
+            (9_999, "other", "a.4 of A4|c.1 of C", "b.1 retired of B|c.1 of C|a.4 of A4"),
         ] {
+            let (current, all) = (format!("{around}|{current}"), format!("{around}|{all}"));
             let store = &*store;
             assert_eq!(shown(store, PastSelect::Current, at).await.join("|"), current, "{at}");
             assert_eq!(shown(store, PastSelect::All, at).await.join("|"), all, "{at}");
@@ -164,12 +142,12 @@ async fn many_documents_of_the_past_are_read_back(bench: impl Bench) {
         names.iter().skip(from % 20).take(30).map(String::as_str).collect()
     };
     for round in 1..=rounds {
-        let mut draft = Draft::on(&store, "news", round * 10).await;
+        let mut draft = edit(&store, round * 10).await;
         if round == 1 {
             draft = names.iter().fold(draft, |draft, name| draft.item(name, name));
         }
         let draft = draft.around(&telling(round)).order(&listed(round));
-        store.commit(draft.done()).await.unwrap();
+        draft.commit(&store).await;
     }
     let store = bench.reopen().await.store();
     for round in 1..=rounds {
@@ -194,14 +172,14 @@ async fn a_past_before_the_first_document_is_unknown(bench: impl Bench) {
 async fn the_bytes_of_a_past_tombstone_are_those_before_it(bench: impl Bench) {
     let store = bench.store();
     for (seconds, text) in (1..).zip(["one", "two", "-", "-", "three"]) {
-        let draft = Draft::on(&store, "news", seconds).await.order(&["a"]);
+        let draft = edit(&store, seconds).await.order(&["a"]);
         let draft = if text == "-" { draft.tombstone("a") } else { draft.item("a", text) };
-        store.commit(draft.done()).await.unwrap();
+        draft.commit(&store).await;
     }
     let titles = async |seconds| shown(&store, PastSelect::All, seconds).await.pop().unwrap();
-    assert_eq!(titles(3).await, "a.3 deleted title of two");
-    assert_eq!(titles(4).await, "a.4 deleted title of two");
-    assert_eq!(titles(5).await, "a.5 title of three");
+    assert_eq!(titles(3).await, "a.3 deleted of two");
+    assert_eq!(titles(4).await, "a.4 deleted of two");
+    assert_eq!(titles(5).await, "a.5 of three");
 }
 
 /// Everything that a store answers of `news`, as text.
@@ -231,7 +209,7 @@ async fn everything(store: &Store) -> String {
 async fn a_redacted_item_leaves_no_text(bench: impl Bench) {
     let store = bench.store();
     for (seconds, text) in (1..).zip(["secret one", "secret two", "latest secret", "secret four"]) {
-        let mut draft = Draft::on(&store, "news", seconds).await.item("b", &format!("open {text}"));
+        let mut draft = edit(&store, seconds).await.item("b", &format!("open {text}"));
         draft = if text.starts_with("latest") {
             draft.latest("a", text)
         } else {
@@ -250,8 +228,7 @@ async fn a_redacted_item_leaves_no_text(bench: impl Bench) {
     }
     let before = everything(&store).await;
     assert!(before.contains("secret two") && before.contains("older secret"));
-    let draft = Draft::on(&store, "news", 9).await.redact("a", "").order(&["b"]);
-    store.commit(draft.done()).await.unwrap();
+    edit(&store, 9).await.redact("a", "").order(&["b"]).commit(&store).await;
     drop(store);
     let mut bench = bench;
     for _ in 0..2 {
@@ -276,18 +253,14 @@ async fn a_redacted_item_leaves_no_text(bench: impl Bench) {
 
 async fn a_redacted_tombstone_stays_and_stays_out(bench: impl Bench) {
     let store = bench.store();
-    let change = Draft::on(&store, "news", 1).await.item("a", "secret").item("b", "B");
-    store.commit(change.done()).await.unwrap();
-    let change = Draft::on(&store, "news", 2).await.tombstone("a").order(&["b"]).done();
-    store.commit(change).await.unwrap();
-    let draft = Draft::on(&store, "news", 3).await.redact("a", "");
-    store.commit(draft.done()).await.unwrap();
+    edit(&store, 1).await.item("a", "secret").item("b", "B").commit(&store).await;
+    edit(&store, 2).await.tombstone("a").order(&["b"]).commit(&store).await;
+    edit(&store, 3).await.redact("a", "").commit(&store).await;
     let after = everything(&store).await;
     assert!(!after.contains("secret"), "{after}");
     // The feed goes on, and so does pruning.
     for seconds in 4..8 {
-        let change = Draft::on(&store, "news", seconds).await.item("b", &telling(seconds)).done();
-        store.commit(change).await.unwrap();
+        edit(&store, seconds).await.item("b", &telling(seconds)).commit(&store).await;
     }
     let least = Retention { versions: 1, ..Retention::default() };
     store.prune(&feed("news"), &least, time(9)).await.unwrap();
@@ -297,9 +270,8 @@ async fn a_redacted_tombstone_stays_and_stays_out(bench: impl Bench) {
 
 async fn a_redaction_that_leaves_text_is_refused(bench: impl Bench) {
     let store = bench.store();
-    let change = Draft::on(&store, "news", 1).await.item("a", "A").done();
-    store.commit(change).await.unwrap();
-    let good = || async { Draft::on(&store, "news", 2).await.redact("a", "").done() };
+    edit(&store, 1).await.item("a", "A").commit(&store).await;
+    let good = || async { edit(&store, 2).await.redact("a", "").done() };
     type Spoil = fn(&mut Change);
     let breaks: [(&str, Spoil); 3] = [
         ("it redacts a and has no bytes to stand in", |c| c.versions[0].markup = None),

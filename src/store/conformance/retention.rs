@@ -1,6 +1,7 @@
 //! What is kept is as much as the operator wants, and the log as long as its readers need.
 
 use super::make::*;
+use super::past::telling;
 use super::{Bench, on_every_store};
 use crate::limits::PRUNE_LIMIT;
 use crate::*;
@@ -18,21 +19,16 @@ on_every_store! {
 const ALL: Retention =
     Retention { versions: 1000, age: Duration::from_secs(1_000_000), bytes: u64::MAX };
 
-fn telling(number: i64) -> String {
-    let words: Vec<String> = (0..90).map(|word| format!("word{word}")).collect();
-    format!("{number} {}", words.join(" "))
-}
-
 /// Two items, one of which changes every ten seconds; the order changes with it.
 async fn filled(bench: &impl Bench, rounds: i64) {
     let store = bench.store();
     for round in 1..=rounds {
-        let mut draft = Draft::on(&store, "news", round * 10).await.item("a", &telling(round));
+        let mut draft = edit(&store, round * 10).await.item("a", &telling(round));
         if round == 1 {
             draft = draft.item("b", "B");
         }
         let order: &[&str] = if round % 2 == 0 { &["a", "b"] } else { &["b", "a"] };
-        store.commit(draft.order(order).done()).await.unwrap();
+        draft.order(order).commit(&store).await;
     }
 }
 
@@ -67,20 +63,16 @@ async fn what_is_in_force_is_never_taken_out(bench: impl Bench) {
     filled(&bench, 5).await;
     let store = bench.store();
     let news = feed("news");
-    let change = Draft::on(&store, "news", 60).await.tombstone("a").order(&["b"]).done();
-    store.commit(change).await.unwrap();
+    edit(&store, 60).await.tombstone("a").order(&["b"]).commit(&store).await;
     let before = store.view(&news, Select::All).await.unwrap();
     let nothing = Retention { versions: 0, age: Duration::ZERO, bytes: 0 };
     let pruned = store.prune(&news, &nothing, time(999)).await.unwrap();
     assert_eq!((pruned.versions, pruned.documents), (5, 5));
     assert_eq!(numbers(&store, "a").await, [6]);
-    drop(store);
-    let bench = bench.reopen().await;
-    let store = bench.store();
+    let (_bench, store) = bench.again(store).await;
     assert_eq!(store.view(&news, Select::All).await.unwrap(), before);
     // The feed goes on.
-    let change = Draft::on(&store, "news", 70).await.item("a", "back").order(&["a", "b"]).done();
-    store.commit(change).await.unwrap();
+    edit(&store, 70).await.item("a", "back").order(&["a", "b"]).commit(&store).await;
     assert_eq!(numbers(&store, "a").await, [7, 6]);
     let item = store.item(&news, &id("a")).await.unwrap().unwrap();
     assert_eq!(item.shared.winner.data, markup("back"));
@@ -104,9 +96,7 @@ async fn one_call_takes_out_a_bounded_number(bench: impl Bench) {
     let store = bench.store();
     let names: Vec<String> = (0..PRUNE_LIMIT + 7).map(|n| n.to_string()).collect();
     for seconds in 1..=2 {
-        let draft = Draft::on(&store, "news", seconds).await;
-        let draft = names.iter().fold(draft, |draft, name| draft.item(name, "text"));
-        store.commit(draft.done()).await.unwrap();
+        edit(&store, seconds).await.items(&names, "text").commit(&store).await;
     }
     let one = Retention { versions: 1, ..ALL };
     let first = store.prune(&feed("news"), &one, time(9)).await.unwrap();
@@ -132,8 +122,7 @@ async fn the_log_loses_its_old_end_only(bench: impl Bench) {
             bench.clock().set(time(seconds).plus(hours(1)));
             store.note_running_time(time(1)).await.unwrap();
         }
-        let change = Draft::on(&store, "news", seconds).await.item("a", "A").done();
-        store.commit(change).await.unwrap();
+        edit(&store, seconds).await.item("a", "A").commit(&store).await;
     }
     let store = bench.store();
     bench.clock().set(time(0).plus(hours(20)));
@@ -153,8 +142,7 @@ async fn the_log_loses_its_old_end_only(bench: impl Bench) {
     let tail = store.epochs_after(Epoch(0), usize::MAX).await.unwrap();
     assert_eq!(tail.first().map(|sealed| sealed.epoch), Some(Epoch(21)));
     assert_eq!(tail.len(), usize::try_from(LOG_EPOCHS).unwrap());
-    let change = Draft::on(&store, "news", 99_999).await.item("a", "A").done();
-    store.commit(change).await.unwrap();
+    edit(&store, 99_999).await.item("a", "A").commit(&store).await;
     assert_eq!(*store.watch_epochs().borrow(), Epoch(count + 1));
 }
 

@@ -10,7 +10,6 @@ use url::Url;
 
 on_every_store! {
     subscriptions_are_kept_replaced_and_taken_out
-    a_closed_store_takes_none
     subscriptions_outlive_their_feed
 }
 
@@ -37,6 +36,12 @@ pub(crate) fn subscription(callback: &str) -> Subscription {
     made
 }
 
+/// For a subscription of a minute.
+pub(crate) fn request(seconds: i64) -> PendingRequest {
+    let wanted = CallbackPurpose::Subscribe { lease: 60, secret: None, told: None };
+    PendingRequest { wanted, asked: time(seconds), attempts: 0, not_before: None, trouble: None }
+}
+
 /// Stores them, whatever there was.
 pub(super) async fn put(store: &Store, all: &[Subscription]) -> Result<(), StoreError> {
     let stored = store.subscriptions().await?;
@@ -60,13 +65,7 @@ async fn subscriptions_are_kept_replaced_and_taken_out(bench: impl Bench) {
     let mut ended = subscription("a");
     ended.active = None;
     let mut asked = subscription("b");
-    asked.pending = Some(PendingRequest {
-        wanted: CallbackPurpose::Subscribe { lease: 60, secret: None, told: None },
-        asked: time(5),
-        attempts: 0,
-        not_before: None,
-        trouble: None,
-    });
+    asked.pending = Some(request(5));
     put(&store, &[ended.clone(), asked.clone()]).await.unwrap();
     // What is not there can be taken out as well.
     put(&store, &[ended]).await.unwrap();
@@ -79,20 +78,10 @@ async fn subscriptions_are_kept_replaced_and_taken_out(bench: impl Bench) {
     assert_eq!(store.subscriptions().await.unwrap(), expected, "in the order of their ids");
 }
 
-async fn a_closed_store_takes_none(bench: impl Bench) {
-    let store = bench.store();
-    store.close().await.unwrap();
-    let put = store.put_subscriptions(&[subscription("a").into()]).await;
-    assert!(matches!(put, Err(StoreError::Closed)), "{put:?}");
-    let read = store.subscriptions().await;
-    assert!(matches!(read, Err(StoreError::Closed)), "{read:?}");
-}
-
 /// The hub has to say to the subscribers of a feed that was purged that it is gone.
 async fn subscriptions_outlive_their_feed(bench: impl Bench) {
     let store = bench.store();
-    let change = Draft::on(&store, "news", 50).await.item("a", "A").done();
-    store.commit(change).await.unwrap();
+    edit(&store, 50).await.item("a", "A").commit(&store).await;
     put(&store, &[subscription("a")]).await.unwrap();
     store.purge_feed(&feed("news")).await.unwrap();
     drop(store);

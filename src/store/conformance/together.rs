@@ -57,7 +57,7 @@ async fn one_of_two_changes_on_the_same_base_wins(bench: impl Bench) {
     for round in 1..=5 {
         let mut changes = Vec::new();
         for writer in 0..4 {
-            let draft = Draft::on(&store, "news", round).await;
+            let draft = edit(&store, round).await;
             changes.push((writer, draft.item("a", &writer.to_string()).done()));
         }
         let mut writers = JoinSet::new();
@@ -85,10 +85,7 @@ async fn a_reader_sees_one_revision(bench: impl Bench) {
     let store = bench.store();
     let names = ["a", "b", "c", "d"];
     let write = async |seconds: i64| {
-        let mut draft = Draft::on(&store, "news", seconds).await;
-        for name in names {
-            draft = draft.item(name, &seconds.to_string());
-        }
+        let draft = edit(&store, seconds).await.items(names, &seconds.to_string());
         let mut change = draft.order(&names).done();
         change.skeleton = Some(skeleton(&seconds.to_string()));
         store.commit(change).await.unwrap();

@@ -8,11 +8,10 @@ mod reopen;
 
 use super::folder::StoreFolder;
 use super::{DiskRequest, OpenRequest, WrapEngine};
-use crate::Store;
-use crate::StoreError;
-use crate::conformance::make::Draft;
+use crate::conformance::make::edit;
 use crate::embedded::ReopenPauses;
 use crate::engine::Engine;
+use crate::{Committed, Store, StoreError};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -43,7 +42,6 @@ fn clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)))
 }
 
-/// A store, and the database below it.
 pub(crate) fn open_raw(path: &Path) -> (Store, Arc<dyn Engine>) {
     let found = Arc::new(std::sync::Mutex::new(None));
     let place = Arc::clone(&found);
@@ -56,7 +54,6 @@ pub(crate) fn open_raw(path: &Path) -> (Store, Arc<dyn Engine>) {
     (store.unwrap(), engine.unwrap())
 }
 
-/// The error of an opening that must fail.
 pub(crate) fn refused(result: Result<Store, StoreError>) -> StoreError {
     match result {
         Ok(_) => panic!("the store opened"),
@@ -72,7 +69,11 @@ pub(crate) fn news() -> FeedName {
 pub(crate) async fn change(store: &Store, text: &str) -> Change {
     let revision = store.state(&news()).await.unwrap().map_or(0, |state| state.revision.0);
     let seconds = i64::try_from(revision).unwrap() + 1;
-    Draft::on(store, "news", seconds).await.item("a", text).order(&["a"]).done()
+    edit(store, seconds).await.item("a", text).order(&["a"]).done()
+}
+
+pub(crate) async fn commit(store: &Store, text: &str) -> Committed {
+    store.commit(change(store, text).await).await.unwrap()
 }
 
 /// Text that does not compress.
@@ -86,7 +87,6 @@ pub(crate) fn noise(length: usize) -> String {
     text
 }
 
-/// All files of a folder with their bytes.
 pub(crate) fn files(path: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(path).unwrap() {

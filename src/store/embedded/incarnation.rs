@@ -82,8 +82,7 @@ mod tests {
         let clock = ManualClock::at(time(20));
         let store = Store::in_memory(None, Arc::new(clock.clone())).unwrap();
         for name in ["first", "second"] {
-            let change = Draft::on(&store, name, 4).await.item("a", "text").order(&["a"]);
-            store.commit(change.done()).await.unwrap();
+            Draft::on(&store, name, 4).await.item("a", "text").order(&["a"]).commit(&store).await;
         }
         // It is broken off behind the first.
         let (first, known) = (feed("first"), time(4));

@@ -218,13 +218,6 @@ mod tests {
         FeedName::new(text).unwrap()
     }
 
-    #[test]
-    fn one_feed_is_no_prefix_of_another() {
-        assert!(!feed(&name("ab")).starts_with(&feed(&name("a"))));
-        let (id, longer) = (SyncId::new("x").unwrap(), SyncId::new("x1").unwrap());
-        assert!(!item(&name("a"), &longer).starts_with(&item(&name("a"), &id)));
-    }
-
     proptest! {
         #[test]
         fn keys_sort_by_tick_and_then_id(

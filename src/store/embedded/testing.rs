@@ -61,7 +61,6 @@ impl Deref for ScriptedStore {
 }
 
 impl ScriptedStore {
-    /// An empty one of this endpoint.
     pub fn new(endpoint: &str, clock: Arc<dyn Clock>) -> Self {
         Self::make(endpoint, clock, false, false)
     }
@@ -130,7 +129,6 @@ impl ScriptedStore {
         Arc::new(Self { store, ..self.clone() })
     }
 
-    /// The store.
     pub fn real(&self) -> Arc<Store> {
         Arc::clone(&self.store)
     }
@@ -163,7 +161,6 @@ impl ScriptedStore {
         self.script.faults.lock().unwrap().clear();
     }
 
-    /// It has stopped so, or works again.
     pub fn set_stop(&self, stop: Option<StoreStop>) {
         self.inner.shared.health.set(stop);
     }
@@ -192,7 +189,6 @@ impl ScriptedStore {
         of.filter_map(|(_, key)| name(&key)).collect()
     }
 
-    /// How many writes had entries of a class.
     pub fn writes_of(&self, class: &str) -> usize {
         let writes = self.script.writes.lock().unwrap();
         writes.iter().filter(|written| written.name() == class).count()
@@ -224,7 +220,6 @@ impl ScriptedStore {
         held
     }
 
-    /// So many bytes are free from now on, and more must be from 256 MiB on.
     pub fn set_free(&self, free: u64) {
         self.script.free.store(free, Ordering::SeqCst);
         self.space.as_ref().unwrap().measure();
@@ -272,26 +267,22 @@ impl ScriptedStore {
         *self.script.at_look.lock().unwrap() = Some(Box::new(write));
     }
 
-    /// Puts a record there.
     pub fn set_record(&self, record: &FeedRecord) {
         self.put(Class::Feeds, keys::feed(&record.name), record);
         let shown = (record.name.clone(), Some(Arc::new(record.clone())));
         self.inner.shared.change_list(vec![shown]);
     }
 
-    /// A record, as it is stored.
     pub fn record(&self, feed: &FeedName) -> Option<FeedRecord> {
         self.records().record(Class::Feeds, &keys::feed(feed)).unwrap()
     }
 
-    /// Changes a record.
     pub fn edit_record(&self, feed: &str, edit: impl FnOnce(&mut FeedRecord)) {
         let mut record = self.record(&FeedName::new(feed).unwrap()).unwrap();
         edit(&mut record);
         self.set_record(&record);
     }
 
-    /// Takes a record out.
     pub fn remove_record(&self, feed: &FeedName) -> FeedRecord {
         let record = self.record(feed).unwrap();
         self.apply(Writes::from([((Class::Feeds, keys::feed(feed)), None)]));
@@ -299,44 +290,36 @@ impl ScriptedStore {
         record
     }
 
-    /// What polling remembers of a feed, as it is stored.
     pub fn poll_state(&self, feed: &str) -> Option<PollState> {
         let key = keys::feed(&FeedName::new(feed).unwrap());
         self.records().record(Class::Polls, &key).unwrap()
     }
 
-    /// The same of all feeds.
     pub fn stored_polls(&self) -> Vec<PollState> {
         self.all(Class::Polls)
     }
 
-    /// This, and nothing else, is what polling remembers.
     pub fn set_polls(&self, states: &[PollState]) {
         while self.records().clear(Class::Polls, &[]).unwrap() {}
         states.iter().for_each(|state| self.set_poll(state));
     }
 
-    /// Puts what polling remembers of a feed there.
     pub fn set_poll(&self, state: &PollState) {
         self.put(Class::Polls, keys::feed(&state.feed), state);
     }
 
-    /// The large documents that are being taken in, as they are stored.
     pub fn stored_attempts(&self) -> Vec<Attempt> {
         self.records().list(Class::Marks, keys::ATTEMPT).unwrap()
     }
 
-    /// Puts one there.
     pub fn set_attempt(&self, attempt: &Attempt) {
         self.put(Class::Marks, keys::of_kind(keys::ATTEMPT, &attempt.feed), attempt);
     }
 
-    /// A feed's state.
     pub fn state_of(&self, feed: &str) -> FeedState {
         self.inner.shared.state(&FeedName::new(feed).unwrap()).unwrap().unwrap()
     }
 
-    /// A feed has a state, and its last document was asked for then.
     pub fn set_state(&self, feed: &FeedName, state: FeedState, asked_at: Option<Time>) {
         let before = self.inner.shared.head(feed).unwrap();
         let (next_event, write) = before.map_or((0, 0), |it| (it.next_event, it.write));
@@ -345,7 +328,6 @@ impl ScriptedStore {
         self.inner.shared.publish(feed, Some(head));
     }
 
-    /// Puts a feed there, in the place of what it was.
     pub fn set_feed(&self, feed: &FeedName, new: &ScriptedFeed) {
         for (class, prefix) in purge::content(feed) {
             while self.records().clear(class, &prefix).unwrap() {}
@@ -396,7 +378,6 @@ impl ScriptedStore {
         epoch.0
     }
 
-    /// Takes all epochs up to this one out of the change log.
     pub fn trim_to(&self, epoch: u64) {
         let old = self.records();
         let old = old.entries(Class::Log, &[]).map(|entry| entry.unwrap().0);
@@ -405,7 +386,7 @@ impl ScriptedStore {
     }
 }
 
-/// Carries out what is asked for. What waits for a gate keeps nothing else waiting.
+/// What waits for a gate keeps nothing else waiting.
 async fn write(
     committer: Committer,
     mut requests: mpsc::Receiver<CommitRequest>,

@@ -6,17 +6,24 @@ mod purge_marks;
 use super::feed::FeedRecords;
 use super::feed_writer::FeedWriter;
 use super::*;
-use crate::conformance::make::{self, Draft};
+use crate::conformance::make::{self, Draft, edit};
 use crate::engine::{Class, EngineCall, WatchedEngine};
 use crate::purge_mark::PurgeMark;
 use crate::{CommitError, Select, Store};
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
-use tidegate_core::model::Time;
+
+fn clock() -> Arc<ManualClock> {
+    Arc::new(ManualClock::at(make::time(0)))
+}
 
 fn open(folder: &std::path::Path) -> Store {
-    let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
-    Store::on_disk(folder, EndpointId::own("gate.example").ok(), clock).unwrap()
+    Store::on_disk(folder, EndpointId::own("gate.example").ok(), clock()).unwrap()
+}
+
+/// What comes of something that does not wait for what a test holds.
+async fn at_once<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(20), work).await.expect("it waits")
 }
 
 /// A store in memory whose calls are seen; an error is the answer.
@@ -26,9 +33,8 @@ fn watched(
     let engine =
         WatchedEngine { engine: Arc::new(MemoryEngine::default()), watch: Box::new(watch) };
     let endpoint = EndpointId::own("gate.example").ok();
-    let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
     let request = OpenRequest { endpoint, ..OpenRequest::default() };
-    Store::over_memory(Records::of(Arc::new(engine)), request, clock).unwrap()
+    Store::over_memory(Records::of(Arc::new(engine)), request, clock()).unwrap()
 }
 
 #[tokio::test]
@@ -36,8 +42,7 @@ async fn a_purge_that_was_cut_off_is_finished_at_the_next_start() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     let feed = make::feed("news");
-    let change = Draft::on(&store, "news", 1).await.item("a", "A").order(&["a"]).done();
-    store.commit(change).await.unwrap();
+    edit(&store, 1).await.item("a", "A").order(&["a"]).commit(&store).await;
     let state = store.state(&feed).await.unwrap().unwrap();
     let records = store.inner.opened().unwrap().records;
     let floor = PurgeMark::under(&state, 0, None);
@@ -54,33 +59,28 @@ async fn a_purge_that_was_cut_off_is_finished_at_the_next_start() {
     assert!(records.contains(Class::Marks, &keys::of_kind(keys::PURGED, &feed)).unwrap());
 }
 
-/// Whoever takes an export and stands still holds up no change of the feed that it is at.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_taker_of_an_export_that_stands_still_holds_nobody_up() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(open(folder.path()));
-    let draft =
-        async |seconds| Draft::on(&store, "news", seconds).await.item("a", "A").item("b", "B");
-    store.commit(draft(1).await.order(&["a", "b"]).done()).await.unwrap();
+    let draft = async |seconds| edit(&store, seconds).await.item("a", "A").item("b", "B");
+    draft(1).await.order(&["a", "b"]).commit(&store).await;
     let (to, mut taken) = mpsc::channel(1);
     let exported = Arc::clone(&store);
     let exporting = tokio::spawn(async move { exported.export(to).await });
     while taken.recv().await.unwrap().feed().is_none() {}
     let change = draft(2).await.done();
-    let committed = tokio::time::timeout(Duration::from_secs(5), store.commit(change)).await;
-    committed.expect("it waits for the export").unwrap();
+    at_once(store.commit(change)).await.unwrap();
     while taken.recv().await.is_some() {}
     exporting.await.unwrap().unwrap();
 }
 
-/// Whoever waits for a feed that is changed in place keeps nobody from reading others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readers_of_a_feed_that_is_shut_leave_room_for_others() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(open(folder.path()));
     for feed in ["shut", "open"] {
-        let change = Draft::on(&store, feed, 1).await.item("a", "A").order(&["a"]).done();
-        store.commit(change).await.unwrap();
+        Draft::on(&store, feed, 1).await.item("a", "A").order(&["a"]).commit(&store).await;
     }
     let shut = store.inner.shared.locks.lock(&make::feed("shut")).await;
     let (reading, name) = (Arc::clone(&store), make::feed("shut"));
@@ -93,8 +93,8 @@ async fn readers_of_a_feed_that_is_shut_leave_room_for_others() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert!(waiting.iter().all(|task| !task.is_finished()));
     let name = make::feed("open");
-    let other = tokio::time::timeout(Duration::from_secs(20), store.view(&name, Select::All));
-    assert_eq!(other.await.expect("others wait").unwrap().unwrap().items.len(), 1);
+    let other = at_once(store.view(&name, Select::All)).await.unwrap().unwrap();
+    assert_eq!(other.items.len(), 1);
     drop(shut);
     for task in waiting {
         assert_eq!(task.await.unwrap().items.len(), 1);
@@ -106,33 +106,28 @@ async fn readers_of_a_feed_that_is_shut_leave_room_for_others() {
 async fn readers_of_a_feed_do_not_wait_while_its_change_is_planned() {
     let folder = tempfile::tempdir().unwrap();
     let (store, feed) = (Arc::new(open(folder.path())), make::feed("news"));
-    let change = Draft::on(&store, "news", 1).await.item("a", "A").order(&["a"]).done();
+    let change = edit(&store, 1).await.item("a", "A").order(&["a"]).done();
     // The plan waits for its turn to read.
     let turns = store.inner.all_turns().await.unwrap();
     let writing = Arc::clone(&store);
     let commit = tokio::spawn(async move { writing.commit(change).await });
     tokio::time::sleep(Duration::from_millis(100)).await;
-    let lock = store.inner.shared.locks.lock_to_read(&feed);
-    drop(tokio::time::timeout(Duration::from_secs(20), lock).await.expect("readers wait"));
+    drop(at_once(store.inner.shared.locks.lock_to_read(&feed)).await);
     drop(turns);
     commit.await.unwrap().unwrap();
 }
 
-/// What is left of a purged feed is swept while others ask for the feed.
 #[tokio::test]
 async fn readers_of_a_purged_feed_do_not_wait_for_its_sweep() {
-    let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
-    let store = testing::ScriptedStore::new("gate.example", clock);
+    let store = testing::ScriptedStore::new("gate.example", clock());
     let feed = make::feed("news");
-    let change = Draft::on(&store, "news", 1).await.item("a", "A").order(&["a"]).done();
-    store.commit(change).await.unwrap();
+    edit(&store, 1).await.item("a", "A").order(&["a"]).commit(&store).await;
     let (sweeps, purging, name) = (store.hold_commits(), store.real(), feed.clone());
     let purge = tokio::spawn(async move { purging.purge_feed(&name).await });
     while store.state(&feed).await.unwrap().is_some() {
         tokio::task::yield_now().await;
     }
-    let read = tokio::time::timeout(Duration::from_secs(20), store.events(&feed, 1));
-    assert!(read.await.expect("readers wait").unwrap().is_empty());
+    assert!(at_once(store.events(&feed, 1)).await.unwrap().is_empty());
     assert!(!purge.is_finished());
     sweeps.add_permits(8);
     purge.await.unwrap().unwrap();
@@ -147,8 +142,7 @@ async fn the_list_of_feeds_is_answered_while_as_many_read_as_may() {
     assert_eq!(store.feed_list().await.unwrap().len(), 1);
     let reading = store.inner.all_turns().await.unwrap();
     store.put_feed(&make::record("other")).await.unwrap();
-    let listed = tokio::time::timeout(Duration::from_secs(5), store.feed_list()).await;
-    assert_eq!(listed.expect("it waits for those that read").unwrap().len(), 2);
+    assert_eq!(at_once(store.feed_list()).await.unwrap().len(), 2);
     drop(reading);
     store.close().await.unwrap();
 }
@@ -168,10 +162,9 @@ async fn a_large_change_breaks_off_where_space_gets_low() {
     });
     let store = open(folder.path()).with_space(Arc::new(space));
     let feed = make::feed("news");
-    let first = Draft::on(&store, "news", 1).await.item("a", "one").done();
-    store.commit(first).await.unwrap();
+    edit(&store, 1).await.item("a", "one").commit(&store).await;
     let before = store.view(&feed, Select::All).await.unwrap();
-    let draft = Draft::on(&store, "news", 3).await;
+    let draft = edit(&store, 3).await;
     let large = (0..60).fold(draft, |draft, item| draft.item(&format!("item-{item:02}"), "two"));
     let said = store.commit(large.done()).await.unwrap_err();
     assert!(matches!(said, CommitError::Store(StoreError::LowSpace { .. })), "{said:?}");
@@ -179,14 +172,12 @@ async fn a_large_change_breaks_off_where_space_gets_low() {
     assert_eq!(store.view(&feed, Select::All).await.unwrap(), before);
 }
 
-/// A store that is closed while a large change is written.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_can_be_closed_while_a_large_change_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(open(folder.path()));
     let names: Vec<String> = (0..3000).map(|item| format!("item-{item:04}")).collect();
-    let draft = Draft::on(&store, "news", 1).await;
-    let change = names.iter().fold(draft, |draft, name| draft.item(name, "one")).done();
+    let change = edit(&store, 1).await.items(&names, "one").done();
     let writing = Arc::clone(&store);
     // Whoever asked for it goes away: the change is carried on all the same.
     let commit = tokio::spawn(async move { writing.commit(change).await });
@@ -202,9 +193,7 @@ async fn a_portion_of_a_view_is_bounded_by_the_bytes_of_its_items() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     let (text, names) = ("a".repeat(3 << 20), ["a", "b", "c"]);
-    let draft = Draft::on(&store, "news", 1).await;
-    let draft = names.iter().fold(draft, |draft, name| draft.item(name, &text));
-    store.commit(draft.order(&names).done()).await.unwrap();
+    edit(&store, 1).await.items(&names, &text).order(&names).commit(&store).await;
     let reader = store.pin(&make::feed("news")).await.unwrap().unwrap();
     let (view, remaining) = reader.begin_view(Select::Current).await.unwrap().unwrap();
     assert_eq!((view.items.len(), remaining.ids().len()), (2, 1));
@@ -219,7 +208,7 @@ fn a_stub_is_found_by_its_sync_id_whatever_others_are_called() {
     let feed = make::feed("news");
     let records = Records::of(Arc::new(MemoryEngine::default()));
     let feed = FeedRecords::new(&records, &feed);
-    let at = |seconds: i64| Tick::at(Time::from_unix(1_795_191_605 + seconds));
+    let at = |seconds: i64| Tick::at(make::time(seconds));
     let stub = |name: &str, native: &str, tick| {
         let mut known = make::known(name, 1, tick);
         known.native_shown = native.to_owned();
@@ -243,11 +232,10 @@ fn a_stub_is_found_by_its_sync_id_whatever_others_are_called() {
 async fn a_tombstone_takes_nothing_in_whatever_stands_in_for_its_text() {
     use super::write::takes_in;
     use tidegate_core::model::ItemStatus;
-    let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
-    let store = Store::in_memory(EndpointId::own("gate.example").ok(), clock).unwrap();
-    let mut change = Draft::on(&store, "news", 1).await.item("a", "A").item("b", "B").done();
+    let store = Store::in_memory(EndpointId::own("gate.example").ok(), clock()).unwrap();
+    let mut change = edit(&store, 1).await.item("a", "A").item("b", "B").done();
     assert!(change.versions.iter().all(|version| version.markup.is_some()));
-    let since = Time::from_unix(1_795_191_605);
+    let since = make::time(0);
     for left in [1, 0] {
         assert!(takes_in(&change), "an item lives");
         change.known[left].standing = ItemStatus::Deleted { since };

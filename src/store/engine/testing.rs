@@ -6,12 +6,10 @@ use bytes::Bytes;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// A call that is seen.
 #[derive(Clone, Copy)]
 pub(crate) enum EngineCall<'a> {
     /// A read of a class, at this key or from there on.
     Read(Class, &'a [u8]),
-    /// A write.
     Apply(&'a Writes),
     /// The durability barrier.
     Pass,

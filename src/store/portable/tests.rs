@@ -1,17 +1,14 @@
 use super::file::{FORMAT, FRAME_LIMIT};
 use super::*;
-use crate::LoggedChange;
-use crate::record::specimen::{any_feed, any_known, any_markup, any_note, any_poll, any_state};
+use crate::record::specimen::{any_specimen, specimen};
 use proptest::prelude::*;
-use proptest::strategy::ValueTree as _;
-use tidegate_core::model::{EndpointId, FeedState, Gap, Lineage, Stretch, SupIdBasis};
-
-fn endpoint() -> EndpointId {
-    EndpointId::own("gate.example").unwrap()
-}
+use tidegate_core::model::{
+    EndpointId, FeedState, Format, Gap, Lineage, Markup, Stretch, SupIdBasis,
+};
 
 fn head() -> ExportHead {
-    ExportHead { endpoint: endpoint(), sup_ids: SupIdBasis::Name }
+    let endpoint = EndpointId::own("gate.example").unwrap();
+    ExportHead { endpoint, sup_ids: SupIdBasis::Name }
 }
 
 fn written(pieces: &[ExportRecord]) -> Vec<u8> {
@@ -33,40 +30,14 @@ fn read(bytes: &[u8]) -> Result<Vec<ExportRecord>, PortableError> {
     Ok(pieces)
 }
 
-fn sample() -> Vec<ExportRecord> {
-    let name = |text: &str| FeedName::new(text).unwrap();
-    let announced = |feed: &str, versions| LoggedChange {
-        feed: name(feed),
-        tick: Tick::at(Time::from_unix(7)),
-        revision: tidegate_core::model::Revision(1),
-        versions,
-    };
-    let log = |epoch, changes| {
-        ExportRecord::Log(ClosedEpoch {
-            epoch: crate::Epoch(epoch),
-            at: Time::from_unix(9),
-            changes,
-        })
-    };
-    let floor = PurgeMark {
-        updates: 4,
-        revision: tidegate_core::model::Revision(3),
-        tick: None,
-        render: 4,
-        shown: Time::from_unix(5),
-    };
-    let sites = [(name("blog"), "http://127.0.0.1:9000/".to_owned())].into();
-    vec![
-        ExportRecord::Sites(crate::AppliedOrigins(sites)),
-        ExportRecord::Floor(name("old"), floor),
-        log(1, vec![announced("a", 1), announced("b", 2)]),
-        log(2, vec![announced("a", 3)]),
-    ]
-}
-
 #[test]
 fn every_bit_and_every_byte_counts() {
-    let pieces = sample();
+    let pieces = [
+        ExportRecord::Sites(specimen(1)),
+        ExportRecord::Floor(specimen(2), specimen(3)),
+        ExportRecord::Log(specimen(4)),
+        ExportRecord::Log(specimen(5)),
+    ];
     let whole = written(&pieces);
     assert_eq!(read(&whole).unwrap(), pieces);
     for cut in 0..whole.len() {
@@ -137,16 +108,9 @@ fn encoded(record: &impl serde::Serialize, kind: u8) -> Vec<u8> {
 /// Whatever a small file unpacks to.
 #[test]
 fn a_file_takes_the_memory_of_one_piece_at_a_time() {
-    let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let mut any = |what: &str| {
-        let known = any_known().new_tree(&mut runner).unwrap().current();
-        let newest = any_markup().new_tree(&mut runner).unwrap().current();
-        let note = any_note().new_tree(&mut runner).unwrap().current();
-        let feed = FeedName::new(what).unwrap();
-        let (item, note) = (ItemRecord::new(known), Some(note));
-        (feed, item, TextRecord { note, body: Some(newest.xml.into()) })
-    };
-    let (feed, item, version) = any("a");
+    let (feed, item) = (FeedName::new("a").unwrap(), ItemRecord::new(specimen(1)));
+    let body = Some(specimen::<Markup>(2).xml.into());
+    let version = TextRecord { note: Some(specimen(3)), body };
     let tick = Some(item.body);
     let frames = |after: &[Vec<u8>]| {
         let piece = ExportRecord::Item(feed.clone(), Box::new(item.clone()));
@@ -195,7 +159,6 @@ fn a_file_takes_the_memory_of_one_piece_at_a_time() {
     assert!(!is_refused(order(1 << 20)) && is_refused(order(5 << 20)));
 }
 
-/// A state as it is handed over.
 fn head_of(state: FeedState) -> StateRecord {
     StateRecord { state, next_event: 0, write: 1, asked_at: None }
 }
@@ -204,7 +167,7 @@ fn head_of(state: FeedState) -> StateRecord {
 fn a_copy_begins_a_new_window() {
     let restarted = |state, known, now| restarted(head_of(state), known, now).state;
     let at = |seconds: i64| Time::from_unix(1_795_191_605 + seconds);
-    let mut state = FeedState::untouched(tidegate_core::model::Format::Atom10, at(0));
+    let mut state = FeedState::untouched(Format::Atom10, at(0));
     assert_eq!(restarted(state.clone(), at(0), at(50)).tick, None, "nothing was ever told");
     (state.tick, state.window_start) = (Some(Tick::at(at(9))), Some(Tick::at(at(1))));
     state.complete_start = Some(Tick::at(at(1)));
@@ -235,7 +198,7 @@ fn a_copy_begins_a_new_window() {
 fn a_fingerprint_tells_pieces_and_their_order_apart() {
     let state = |name: &str, seconds: i64| {
         let at = Time::from_unix(1_795_191_605 + seconds);
-        let state = FeedState::untouched(tidegate_core::model::Format::Atom10, at);
+        let state = FeedState::untouched(Format::Atom10, at);
         ExportRecord::State(FeedName::new(name).unwrap(), Box::new(head_of(state)))
     };
     let digest = |pieces: &[ExportRecord]| {
@@ -253,12 +216,14 @@ fn a_fingerprint_tells_pieces_and_their_order_apart() {
 
 proptest! {
     #[test]
-    fn pieces_come_back(feed in any_feed(), poll in any_poll(), state in any_state()) {
-        let name = feed.name.clone();
+    fn pieces_come_back(
+        name in any_specimen::<FeedName>(), feed in any_specimen::<Box<FeedRecord>>(),
+        poll in any_specimen::<Box<PollState>>(), head in any_specimen::<Box<StateRecord>>(),
+    ) {
         let pieces = [
-            ExportRecord::Feed(Box::new(feed)),
-            ExportRecord::Poll(Box::new(poll)),
-            ExportRecord::State(name, Box::new(head_of(state))),
+            ExportRecord::Feed(feed),
+            ExportRecord::Poll(poll),
+            ExportRecord::State(name, head),
         ];
         prop_assert_eq!(read(&written(&pieces)).unwrap(), pieces);
     }

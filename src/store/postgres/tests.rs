@@ -6,11 +6,12 @@ mod restored;
 use super::{Database, PostgresRequest, let_go};
 use crate::conformance::carry::pieces;
 use crate::conformance::make::{Draft, feed, poll_state, record, time};
-use crate::conformance::subscriptions::subscription;
+use crate::conformance::subscriptions::{request, subscription};
 use crate::portable::ImportMessage;
 use crate::testing::{TestSchema, sql};
 use crate::{
-    ClosedEpoch, CommitError, Epoch, LoggedChange, Select, Store, StoreError, SubscriptionChange,
+    ClosedEpoch, CommitError, Committed, Epoch, Gateways, LoggedChange, Select, Store, StoreError,
+    SubscriptionChange,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{Change, EndpointId, FeedRecord, FeedStanding};
+use tidegate_core::websub::{CallbackPurpose, PendingRequest, Subscription};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -41,6 +43,19 @@ async fn change(store: &Store, name: &str, text: &str) -> Change {
     Draft::on(store, name, seconds).await.item("a", text).order(&["a"]).done()
 }
 
+async fn commit(store: &Store, name: &str, text: &str) -> Committed {
+    store.commit(change(store, name, text).await).await.unwrap()
+}
+
+async fn until(fault: &str, holds: impl Fn() -> bool) {
+    let waiting = async {
+        while !holds() {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(Duration::from_secs(20), waiting).await.expect(fault);
+}
+
 async fn log(store: &Store) -> Vec<ClosedEpoch> {
     store.epochs_after(Epoch(0), usize::MAX).await.unwrap()
 }
@@ -51,7 +66,7 @@ async fn what_one_gateway_stores_is_shown_by_all() {
     let (one, two) = (open(&schema), open(&schema));
     one.put_feed(&record("news")).await.unwrap();
     let begun = tokio::time::Instant::now();
-    one.commit(change(&one, "news", "one").await).await.unwrap();
+    commit(&one, "news", "one").await;
     // By itself, within the time that it takes to look.
     let shown = async {
         while *two.watch_epochs().borrow() < Epoch(1) {
@@ -90,24 +105,15 @@ async fn a_gateway_that_joins_opens_the_store_as_the_others_did() {
     let one = open(&schema);
     let first = one.gateways().unwrap();
     first.set_polls(true);
-    let polls = async {
-        while !first.live().iter().any(|it| it.polls) {
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(Duration::from_secs(20), polls).await.expect("it does not say that it polls");
+    let polling = |gateways: &Gateways| gateways.live().iter().filter(|it| it.polls).count();
+    until("it does not say that it polls", || polling(&first) == 1).await;
     let two = open(&schema);
     assert_eq!(one.lineage(), two.lineage());
     let second = two.gateways().unwrap();
     assert_eq!(second.live().len(), 2);
     second.set_polls(true);
-    let both = async {
-        while [&first, &second].iter().any(|it| it.live().iter().filter(|it| it.polls).count() < 2)
-        {
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(Duration::from_secs(20), both).await.expect("they do not see each other");
+    let are_both = || polling(&first) == 2 && polling(&second) == 2;
+    until("they do not see each other", are_both).await;
     for number in 0..50 {
         let key = format!("site-{number}.example");
         assert!(first.owns(&key) != second.owns(&key), "{key}");
@@ -115,12 +121,7 @@ async fn a_gateway_that_joins_opens_the_store_as_the_others_did() {
     assert!(first.may_poll() && second.may_poll());
     two.close().await.unwrap();
     drop((two, second));
-    let alone = async {
-        while first.live().len() > 1 {
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(Duration::from_secs(20), alone).await.expect("who left is not forgotten");
+    until("who left is not forgotten", || first.live().len() == 1).await;
     assert!((0..50).all(|number| first.owns(&format!("site-{number}.example"))));
     let before = one.lineage();
     one.close().await.unwrap();
@@ -128,7 +129,6 @@ async fn a_gateway_that_joins_opens_the_store_as_the_others_did() {
     assert_ne!(open(&schema).lineage(), before);
 }
 
-/// What is decided over a list that another gateway has changed since is not stored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_gateway_takes_back_what_another_changed_of_a_feed() {
     let Some(schema) = TestSchema::new() else { return };
@@ -186,8 +186,7 @@ async fn epochs_have_every_change_of_all_gateways_once() {
             writers.spawn(async move {
                 let name = format!("feed-{place}-{number}");
                 for _ in 0..ROUNDS {
-                    let change = change(&store, &name, "text").await;
-                    store.commit(change).await.unwrap();
+                    commit(&store, &name, "text").await;
                 }
             });
         }
@@ -256,9 +255,9 @@ async fn a_lost_commit_and_a_lost_answer_are_told_apart() {
     let Some(schema) = TestSchema::new() else { return };
     let (through, loses) = lossy(&schema.url).await;
     let (store, other) = (open_at(&through), open(&schema));
-    store.commit(change(&store, "news", "one").await).await.unwrap();
+    commit(&store, "news", "one").await;
     loses.store(ANSWER, Ordering::Release);
-    let committed = store.commit(change(&store, "news", "two").await).await.unwrap();
+    let committed = commit(&store, "news", "two").await;
     let state = store.state(&feed("news")).await.unwrap().unwrap();
     assert_eq!((state.revision, state.revision.0), (committed.revision, 2), "it is shown at once");
     loses.store(REQUEST, Ordering::Release);
@@ -296,16 +295,10 @@ async fn no_gateway_takes_back_what_another_stored_of_a_subscription() {
     let over = |after| SubscriptionChange { before: Some(before.clone()), after };
     // The lease is the owner's to settle, and what was asked for since is kept.
     two.put_subscriptions(&[over(renewed.clone())]).await.unwrap();
-    let asked = tidegate_core::websub::PendingRequest {
-        wanted: tidegate_core::websub::CallbackPurpose::Unsubscribe,
-        asked: time(5),
-        attempts: 0,
-        not_before: None,
-        trouble: None,
-    };
-    let ending = tidegate_core::websub::Subscription { pending: Some(asked), ..before.clone() };
+    let asked = PendingRequest { wanted: CallbackPurpose::Unsubscribe, ..request(5) };
+    let ending = Subscription { pending: Some(asked), ..before.clone() };
     one.put_subscriptions(&[over(ending.clone())]).await.unwrap();
-    let expected = tidegate_core::websub::Subscription { pending: ending.pending, ..renewed };
+    let expected = Subscription { pending: ending.pending, ..renewed };
     assert_eq!(two.subscriptions().await.unwrap(), [expected]);
 }
 
@@ -322,12 +315,7 @@ async fn a_database_is_let_go_of_on_its_own_threads() {
         let_go(last);
     });
     drop(database);
-    let left = async {
-        while sql(&schema.url, gateways) > 0 {
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(Duration::from_secs(5), left).await.expect("it stays");
+    until("it stays", || sql(&schema.url, gateways) == 0).await;
 }
 
 /// Connections are cut again and again: what was acknowledged is there, and what was refused is not. They are cut less
@@ -396,7 +384,6 @@ async fn a_commit_whose_answer_is_lost_is_settled() {
     assert_eq!(log(&store).await.len() as u64, state.revision.0);
 }
 
-/// A transaction of another schema, as of another database, holds nothing back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_writes_elsewhere_holds_no_epoch_back() {
     let (Some(schema), Some(other)) = (TestSchema::new(), TestSchema::new()) else { return };
@@ -416,12 +403,10 @@ async fn who_writes_elsewhere_holds_no_epoch_back() {
 async fn people_read_the_tables() {
     let Some(schema) = TestSchema::new() else { return };
     let store = open(&schema);
-    let with_password = tidegate_core::model::FeedRecord {
-        url: "https://me:secret@news.example/feed".to_owned(),
-        ..record("news")
-    };
+    let with_password =
+        FeedRecord { url: "https://me:secret@news.example/feed".to_owned(), ..record("news") };
     store.put_feed(&with_password).await.unwrap();
-    store.commit(change(&store, "news", "one").await).await.unwrap();
+    commit(&store, "news", "one").await;
     store.checkpoint(&[poll_state("news")]).await.unwrap();
     for (count, rows) in [
         (1, "tidegate_feed WHERE feed = 'news' AND url LIKE 'https://news.example%'"),
@@ -451,14 +436,9 @@ async fn people_read_the_tables() {
 async fn a_database_that_went_back_is_not_followed() {
     let Some(schema) = TestSchema::new() else { return };
     let store = open(&schema);
-    store.commit(change(&store, "news", "one").await).await.unwrap();
+    commit(&store, "news", "one").await;
     schema.sql("UPDATE tidegate_counter SET position = 0");
-    let stopped = async {
-        while store.condition().stop.is_none() {
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(Duration::from_secs(5), stopped).await.expect("it goes on");
+    until("it goes on", || store.condition().stop.is_some()).await;
     let asked = tokio::time::Instant::now();
     let said = store.catch_up().await.unwrap_err();
     assert!(asked.elapsed() < Duration::from_secs(2), "it is waited for");
@@ -474,10 +454,5 @@ async fn statistics_are_gathered_as_the_entries_grow() {
     schema.sql(&format!("ALTER TABLE tidegate_entry SET (autovacuum_enabled = off); {filling}"));
     let known =
         "SELECT 1 FROM pg_class WHERE oid = 'tidegate_entry'::regclass AND reltuples > 1000";
-    let gathered = async {
-        while sql(&schema.url, known) == 0 {
-            sleep(Duration::from_millis(100)).await;
-        }
-    };
-    timeout(Duration::from_secs(20), gathered).await.expect("nobody gathers them");
+    until("nobody gathers them", || sql(&schema.url, known) > 0).await;
 }

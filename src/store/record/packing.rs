@@ -171,16 +171,17 @@ impl<T> ContextPool<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::specimen::{any_markup, time};
+    use super::super::specimen::any_specimen;
     use super::super::{decode, encode, read_fields};
     use super::*;
     use proptest::prelude::*;
-    use tidegate_core::model::Markup;
+    use tidegate_core::model::{Card, Markup};
 
     proptest! {
         #[test]
         fn what_is_packed_as_a_difference_is_read_back(
-            old in any_markup(), new in any_markup(), at in time(), same in ".{300,600}",
+            old in any_specimen::<Markup>(), new in any_specimen::<Markup>(),
+            at in any_specimen::<Time>(), same in ".{300,600}",
         ) {
             let mut old = old;
             old.xml.push_str(&same);
@@ -211,15 +212,8 @@ mod tests {
     #[test]
     fn what_saves_nothing_stays_whole() {
         let text = |text: &str| {
-            let mut markup = tidegate_core::model::Markup {
-                format: tidegate_core::model::Format::Atom10,
-                xml: text.to_owned(),
-                context: tidegate_core::model::Context::default(),
-                slots: tidegate_core::model::Slots::default(),
-                card: tidegate_core::model::Card::default(),
-            };
-            markup.card.title = text.to_owned();
-            encode(&markup).unwrap()
+            let plain = crate::conformance::make::markup("");
+            encode(&Markup { xml: text.to_owned(), card: Card::default(), ..plain }).unwrap()
         };
         assert_eq!(against(&text("a"), Time::from_unix(7), &text("b")).unwrap(), None);
         let bomb = [&[1, DELTA], [0; 8].as_slice(), &[255; 4], &[0; 40]].concat();

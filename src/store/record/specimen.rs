@@ -1,465 +1,232 @@
-//! Random values of every kind for tests.
+//! Random values for tests of whatever is stored: each is made of what its own deserializer asks for.
 
-use crate::purge_mark::PurgeMark;
-use crate::{LoggedChange, VersionNote};
-use proptest::collection::vec;
-use proptest::option::of;
 use proptest::prelude::*;
-use proptest::sample::select;
-use std::ops::Range;
-use std::time::Duration;
-use tidegate_core::model::*;
+use serde::de::value::Error;
+use serde::de::{
+    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, IntoDeserializer, MapAccess,
+    SeqAccess, VariantAccess, Visitor,
+};
+use std::fmt::Debug;
 
-mod access;
-mod enrolment;
-mod noise;
-mod poll;
-mod subscription;
-mod upstream_hub;
-
-use access::any_access;
-use enrolment::any_enrolment;
-pub(crate) use poll::any_poll;
-pub(crate) use subscription::any_subscription;
-
-pub(crate) fn text() -> impl Strategy<Value = String> {
-    ".{0,12}"
-}
-pub(crate) fn time() -> impl Strategy<Value = Time> {
-    any::<i64>().prop_map(Time::from_unix)
+/// Any value of a type.
+pub(crate) fn any_specimen<T: DeserializeOwned + Debug>() -> impl Strategy<Value = T> {
+    any::<u64>().prop_map(specimen)
 }
 
-pub(crate) fn tick() -> impl Strategy<Value = Tick> {
-    time().prop_map(Tick::at)
+/// The value of a type that a seed stands for: the same in every run.
+pub(crate) fn specimen<T: DeserializeOwned>(seed: u64) -> T {
+    let mut dice = seed;
+    T::deserialize(Choices { dice: &mut dice, field: "" }).unwrap()
 }
 
-fn feed() -> impl Strategy<Value = FeedName> {
-    "[a-z0-9][a-z0-9-]{0,63}".prop_map(|name| FeedName::new(&name).unwrap())
+/// Chooses what a value consists of, at random.
+struct Choices<'a> {
+    dice: &'a mut u64,
+    /// The field that the value is for.
+    field: &'static str,
 }
 
-fn sync_id() -> impl Strategy<Value = SyncId> {
-    "[a-z0-9.ä-]{1,40}".prop_map(|id| SyncId::new(&id).unwrap())
+impl Choices<'_> {
+    /// SplitMix64.
+    fn roll(&mut self) -> u64 {
+        *self.dice = self.dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (*self.dice ^ (*self.dice >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        (self.roll() % limit as u64) as usize
+    }
+
+    /// What any name, id and secret may be; longer and of all kinds where a document is meant.
+    fn text(&mut self) -> String {
+        let (characters, length) = match self.field {
+            "xml" | "text" | "markup" => ("aé ☃<𝄞&\n0", self.below(400)),
+            _ => ("abcxyz0189", 1 + self.below(12)),
+        };
+        let characters: Vec<char> = characters.chars().collect();
+        let text: String = (0..length).map(|_| characters[self.below(characters.len())]).collect();
+        if self.field == "callback" { format!("https://reader.example/{text}") } else { text }
+    }
+
+    fn some(self, fields: &'static [&'static str], left: usize) -> Several<Self> {
+        Several { of: self, fields, left }
+    }
 }
 
-fn range() -> impl Strategy<Value = Range<usize>> {
-    (any::<usize>(), any::<usize>()).prop_map(|(start, end)| start..end)
-}
-
-fn format() -> impl Strategy<Value = Format> {
-    use Format::*;
-    select(vec![Atom10, Atom03, Rss20, Rss09x, Rss10, Rss090, JsonFeed, Opml, Collection])
-}
-
-fn count() -> impl Strategy<Value = Count> {
-    (1..=Count::MAX.value()).prop_map(|count| Count::new(count).unwrap())
-}
-
-fn update() -> impl Strategy<Value = Update> {
-    let by = || "[a-zé0-9:.-]{1,20}".prop_map(|by| EndpointId::new(&by).unwrap());
-    let stamp = prop_oneof![
-        (time(), by()).prop_map(|(when, by)| Stamp::Both { when, by }),
-        by().prop_map(Stamp::By),
-        time().prop_map(Stamp::When),
-    ];
-    (count(), stamp).prop_map(|(sequence, stamp)| Update { sequence, stamp })
-}
-
-fn context() -> impl Strategy<Value = Context> {
-    (vec((text(), text()), 0..3), of(text()), of(text()))
-        .prop_map(|(namespaces, base, lang)| Context { namespaces, base, lang })
-}
-
-pub(crate) fn any_markup() -> impl Strategy<Value = Markup> {
-    let slots = (any::<usize>(), of(any::<usize>()), of(range()), of(range())).prop_map(
-        |(attributes, inner, id, id_element)| Slots { attributes, inner, id, id_element },
-    );
-    let card = (text(), of(text()), of(text()), of(time()), of(time())).prop_map(
-        |(title, link, author, published, updated)| Card {
-            title,
-            link,
-            author,
-            published,
-            updated,
-        },
-    );
-    (format(), ".{0,400}", context(), slots, card).prop_map(
-        |(format, xml, context, slots, card)| Markup { format, xml, context, slots, card },
-    )
-}
-
-pub(crate) fn any_skeleton() -> impl Strategy<Value = Skeleton> {
-    let slots = (any::<usize>(), of(range()), any::<usize>(), of(range()), of(range())).prop_map(
-        |(root_attributes, version, entries, updated, id)| SkeletonSlots {
-            root_attributes,
-            version,
-            entries,
-            updated,
-            id,
-        },
-    );
-    (format(), ".{0,400}", slots, context(), text(), of(text())).prop_map(
-        |(format, text, slots, context, title, link)| Skeleton {
-            format,
-            text,
-            slots,
-            context,
-            title,
-            link,
-        },
-    )
-}
-
-fn any_probe() -> impl Strategy<Value = Probe> {
-    let heard = (any::<bool>(), any::<u16>(), time(), time())
-        .prop_map(|(gone, status, first, last)| ProbeAnswer { gone, status, first, last });
-    (any::<u32>(), time(), of(heard), of(text())).prop_map(|(asked, last, heard, silence)| Probe {
-        asked,
-        last,
-        heard,
-        silence,
-    })
-}
-
-pub(crate) fn any_known() -> impl Strategy<Value = LedgerEntry> {
-    use Evidence::*;
-    let names = (sync_id(), text(), text(), vec(text(), 0..3), text());
-    let more = (of(text()), of(time()), of(time()));
-    let versions = (count(), vec(update(), 1..4), tick(), time(), time());
-    let standing = prop_oneof![
-        Just(ItemStatus::Current),
-        time().prop_map(|since| ItemStatus::Retired { since }),
-        time().prop_map(|since| ItemStatus::Deleted { since }),
-        time().prop_map(|since| ItemStatus::Redacted { since }),
-        time().prop_map(|since| ItemStatus::Discarded { since }),
-        time().prop_map(|since| ItemStatus::Older { since }),
-    ];
-    let evidence = select(vec![Aged, Hole, Complete, Passed, Said, Unplaced]);
-    let told = (any::<u8>(), text(), of(any_probe()));
-    let absence = (evidence, time(), any::<u32>(), told).prop_map(
-        |(evidence, since, observations, (doubts, seen, probe))| Absence {
-            evidence,
-            since,
-            observations,
-            doubts: Doubts::from_bits(doubts),
-            seen,
-            probe,
-        },
-    );
-    let prints = (vec(any::<(u64, u64)>(), 0..9), any::<u64>(), noise::any_noise(), any::<u64>());
-    let origin = prop_oneof![
-        Just(Origin::Observed),
-        Just(Origin::Upstream),
-        Just(Origin::Local),
-        feed().prop_map(Origin::Feed),
-    ];
-    let shared = (of(any::<bool>()), any::<u32>(), origin, of(any::<bool>()));
-    (names, more, versions, standing, of(absence), (prints, shared)).prop_map(
-        |(
-            (id, native_shown, published_id, aliases, title),
-            (link, published, updated),
-            (updates, history, tick, first_seen, came),
-            standing,
-            absence,
-            ((prints, bytes, noise, touched), (noconflicts, conflicts, origin, sse091)),
-        )| LedgerEntry {
-            id,
-            native_shown,
-            published_id,
-            aliases,
-            title,
-            link,
-            published,
-            updated,
-            updates,
-            history: History::from_newest_first(history).unwrap(),
-            tick,
-            noconflicts,
-            conflicts,
-            origin,
-            first_seen,
-            came,
-            standing,
-            absence,
-            prints,
-            bytes,
-            noise,
-            sse091,
-            extras: None,
-            touched,
-        },
-    )
-}
-
-pub(crate) fn any_state() -> impl Strategy<Value = FeedState> {
-    let marks = (any::<u64>(), of(tick()), of(tick()), of(tick()), any::<u64>(), time());
-    let seen = (format(), any::<bool>(), any::<u128>(), any::<u128>(), any::<u64>(), of(text()));
-    let decision = of(select(&[Decision::Release, Decision::Drop][..]));
-    let prints = (any::<u64>(), any::<u64>(), any::<u32>());
-    let times = (time(), time());
-    let looks = (any::<u32>(), any::<u32>());
-    let hold = (text(), text(), times, looks, prints, decision).prop_map(
-        |(reason, kind, (since, row_since), (observations, documents), prints, decision)| {
-            let (body, source, kept) = prints;
-            Hold {
-                reason,
-                kind,
-                since,
-                row_since,
-                observations,
-                documents,
-                body,
-                source,
-                kept,
-                decision,
+/// Methods that choose numbers. Those of 32 and of 64 bits are positive, as counts and spans of time are.
+macro_rules! numbers {
+    ($($method:ident $visit:ident $dice:ident $number:expr;)+) => {
+        $(
+            fn $method<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Error> {
+                let $dice = &mut self;
+                visitor.$visit($number)
             }
-        },
-    );
-    let counts = any::<[u32; 4]>();
-    let seen = (seen, any::<u64>());
-    let learned = any::<[u32; 12]>();
-    let ids = "[a-z0-9]{1,24}".prop_map(|id| ArchiveId::new(&id).unwrap());
-    let chain = (of(tick()), any::<u32>(), of(ids), any::<[u64; 4]>()).prop_map(
-        |(sealed, unsealed, newest, [first, next, free, bytes])| Chain {
-            sealed,
-            unsealed,
-            newest,
-            first,
-            next,
-            free,
-            bytes,
-        },
-    );
-    let gap = of((time(), time()).prop_map(|(since, until)| Gap { since, until }));
-    let until = (of(text()), any::<u32>(), gap, of(time()));
-    let deltas = (any::<u64>(), until, vec((any::<u32>(), any::<u64>()), 0..4));
-    let more = (deltas, chain);
-    (marks, seen, learned, of(hold), of(time()), counts, more).prop_map(
-        |(
-            (revision, tick, window_start, complete_start, render, shown),
-            ((format, says_complete, wire, body, head, site), source),
-            learned,
-            hold,
-            ripens,
-            [current, living, tombstones, contested],
-            ((deltas_from, (upstream_until, updates_before, gap, source_since), lineage), archives),
-        )| {
-            let [documents, largest, kept_order, reordered, rest @ ..] = learned;
-            let [grew_above, grew_below, holes_returned, left_middle, left_end, came @ ..] = rest;
-            let [came_alone, came_sliding, came_swapping] = came;
-            FeedState {
-                revision: Revision(revision),
-                tick,
-                window_start,
-                complete_start,
-                render_revision: render,
-                updated_at: shown,
-                format,
-                says_complete,
-                wire,
-                body,
-                head,
-                site,
-                source,
-                source_since,
-                character: Character {
-                    documents,
-                    largest,
-                    kept_order,
-                    reordered,
-                    grew_above,
-                    grew_below,
-                    holes_returned,
-                    left_middle,
-                    left_end,
-                    came_alone,
-                    came_sliding,
-                    came_swapping,
-                },
-                hold,
-                next_decision_at: ripens,
-                current,
-                living,
-                tombstones,
-                contested,
-                archives,
-                deltas_from,
-                upstream_until,
-                updates_before,
-                gap,
-                lineage: Lineage::new(
-                    lineage.into_iter().map(|(mark, after)| Stretch { mark, after }),
-                ),
-                ..FeedState::untouched(format, shown)
-            }
-        },
-    )
+        )+
+    };
 }
 
-pub(crate) fn any_event() -> impl Strategy<Value = Event> {
-    let names = (
-        select([&EventKind::ALL[..], &[EventKind::Backfilled, EventKind::Discarded]].concat()),
-        sync_id(),
-        text(),
-        of(text()),
-        text(),
-    );
-    (names, of(tick()), text(), time(), of(time())).prop_map(
-        |((kind, id, native_id, old_native_id, title), tick, reason, at, seen_gone)| Event {
-            kind,
-            id,
-            native_id,
-            old_native_id,
-            title,
-            tick,
-            reason,
-            at,
-            seen_gone,
-        },
-    )
+impl<'de> Deserializer<'de> for Choices<'_> {
+    type Error = Error;
+
+    numbers! {
+        deserialize_bool visit_bool dice dice.below(2) == 1;
+        deserialize_u8 visit_u8 dice dice.roll() as u8;
+        deserialize_u16 visit_u16 dice dice.roll() as u16;
+        deserialize_u32 visit_u32 dice 1 + (dice.roll() >> 33) as u32 % 0x7fff_ffff;
+        deserialize_u64 visit_u64 dice 1 + (dice.roll() >> 1) % 0x7fff_ffff_ffff_ffff;
+        deserialize_u128 visit_u128 dice u128::from(dice.roll()) << 64 | u128::from(dice.roll());
+        deserialize_i64 visit_i64 dice dice.roll() as i64;
+        deserialize_str visit_string dice dice.text();
+        deserialize_string visit_string dice dice.text();
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Error> {
+        Err(serde::de::Error::custom("nothing that is stored says itself what it is"))
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Error> {
+        if self.below(2) == 0 { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Error> {
+        let count = self.below(4);
+        visitor.visit_seq(self.some(&[], count))
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Error> {
+        let count = self.below(4);
+        visitor.visit_map(self.some(&[], count))
+    }
+
+    fn deserialize_tuple<V: Visitor<'de>>(
+        self,
+        count: usize,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        visitor.visit_seq(self.some(&[], count))
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        visitor.visit_seq(self.some(fields, fields.len()))
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        mut self,
+        _: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        let variant = self.below(variants.len());
+        visitor.visit_enum(self.some(&[], variant))
+    }
+
+    fn is_human_readable(&self) -> bool {
+        false
+    }
+
+    serde::forward_to_deserialize_any! {
+        i8 i16 i32 f32 f64 char bytes byte_buf unit unit_struct tuple_struct identifier ignored_any
+    }
 }
 
-pub(crate) fn any_note() -> impl Strategy<Value = VersionNote> {
-    let times = (tick(), time());
-    (count(), update(), any::<bool>(), times, text(), text(), any::<u64>()).prop_map(
-        |(updates, update, deleted, (tick, shown), title, reason, size)| VersionNote {
-            updates,
-            update,
-            deleted,
-            tick,
-            shown,
-            title,
-            reason,
-            size,
-        },
-    )
+/// The parts of a value, one after the other; of an enum: the number of its variant.
+struct Several<C> {
+    of: C,
+    fields: &'static [&'static str],
+    left: usize,
 }
 
-fn any_sharing() -> impl Strategy<Value = SharingOptions> {
-    let policy = select(vec!["keep", "winner", "prefer:gate.example"]);
-    (any::<bool>(), of(text()), vec(feed(), 0..3), vec(feed(), 0..3), policy).prop_map(
-        |(local, title, sources, shares_with, policy)| SharingOptions {
-            local,
-            title,
-            sources,
-            shares_with,
-            conflicts: policy.parse().unwrap(),
-        },
-    )
+impl<'a> Several<Choices<'a>> {
+    fn choices(&mut self) -> Choices<'_> {
+        let place = self.fields.len().saturating_sub(self.left);
+        let field = self.fields.get(place).copied().unwrap_or(self.of.field);
+        self.left = self.left.saturating_sub(1);
+        Choices { dice: self.of.dice, field }
+    }
 }
 
-pub(crate) fn any_feed() -> impl Strategy<Value = FeedRecord> {
-    let source = select(vec![FeedSource::File, FeedSource::CommandLine, FeedSource::Api]);
-    let standing = select(vec![FeedStanding::Active, FeedStanding::Paused, FeedStanding::Gone]);
-    let deletions = select(vec![Deletions::Safe, Deletions::Eager, Deletions::Off]);
-    let interval = || of(any::<u64>().prop_map(Duration::from_millis));
-    let ignore = ("[a-z]{1,8}(/[a-z:]{1,8})?", of("[a-z]{0,8}[0-9]?"))
-        .prop_map(|(field, pattern)| Ignore::new(&field, pattern.as_deref()).unwrap());
-    let probing = select(vec![Probing::Off, Probing::All, Probing::Doubts]);
-    let noise = (select(Order::ALL.to_vec()), probing, any::<[bool; 2]>(), vec(ignore, 0..4));
-    let options = (any::<bool>(), deletions, interval(), interval(), noise, any_sharing())
-        .prop_map(|(complete, deletions, min_interval, max_interval, noise, sharing)| {
-            let (order, probe, [backfill, secret], ignore) = noise;
-            FeedOptions {
-                complete,
-                deletions,
-                min_interval,
-                max_interval,
-                order,
-                probe,
-                backfill,
-                ignore,
-                sharing,
-                secret: Some(secret).filter(|_| complete),
-                ..FeedOptions::default()
-            }
-        });
-    let members =
-        select(vec![MemberStanding::Listed, MemberStanding::Dropped, MemberStanding::Own]);
-    let list = (feed(), members, any::<u64>()).prop_map(|(list, standing, placed)| ListMember {
-        list,
-        standing,
-        placed,
-    });
-    let on_demand =
-        (text(), time(), any::<[bool; 2]>()).prop_map(|(site, asked, [is_let_go, is_json])| {
-            OnDemand { site, asked, is_let_go, is_json }
-        });
-    let kept = (any_enrolment(), any_access(), any::<[bool; 2]>(), of(list), of(on_demand));
-    (feed(), text(), source, standing, options, kept).prop_map(
-        |(
-            name,
-            url,
-            source,
-            standing,
-            options,
-            (enrolment, access, [private, adds_feeds], list, on_demand),
-        )| FeedRecord {
-            name,
-            url,
-            source,
-            standing,
-            options,
-            enrolment,
-            access,
-            private,
-            adds_feeds,
-            list,
-            on_demand,
-        },
-    )
+impl<'de> SeqAccess<'de> for Several<Choices<'_>> {
+    type Error = Error;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, Error> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        seed.deserialize(self.choices()).map(Some)
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.left)
+    }
 }
 
-pub(crate) fn any_announced() -> impl Strategy<Value = LoggedChange> {
-    (feed(), tick(), any::<u64>(), any::<u32>()).prop_map(|(feed, tick, revision, versions)| {
-        LoggedChange { feed, tick, revision: Revision(revision), versions }
-    })
+impl<'de> MapAccess<'de> for Several<Choices<'_>> {
+    type Error = Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Error> {
+        self.next_element_seed(seed)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
+        seed.deserialize(self.choices())
+    }
 }
 
-pub(crate) fn any_floor() -> impl Strategy<Value = PurgeMark> {
-    (any::<u64>(), of(tick()), any::<u64>(), time(), any::<u32>()).prop_map(
-        |(revision, tick, render, shown, updates)| PurgeMark {
-            revision: Revision(revision),
-            tick,
-            render,
-            shown,
-            updates,
-        },
-    )
+impl<'a, 'de> EnumAccess<'de> for Several<Choices<'a>> {
+    type Error = Error;
+    type Variant = Choices<'a>;
+
+    fn variant_seed<V: DeserializeSeed<'de>>(
+        self,
+        seed: V,
+    ) -> Result<(V::Value, Choices<'a>), Error> {
+        let variant = u32::try_from(self.left).unwrap();
+        let variant = IntoDeserializer::<Error>::into_deserializer(variant);
+        Ok((seed.deserialize(variant)?, self.of))
+    }
 }
 
-pub(crate) fn any_order() -> impl Strategy<Value = Vec<SyncId>> {
-    vec(sync_id(), 0..40)
-}
+impl<'de> VariantAccess<'de> for Choices<'_> {
+    type Error = Error;
 
-pub(crate) fn any_kept() -> impl Strategy<Value = Vec<HeldEntry>> {
-    let own = |text: Option<String>| text.map(std::borrow::Cow::Owned);
-    let slots = (any::<usize>(), of(any::<usize>()), of(range()), of(range()));
-    let names = (of(text()), any::<bool>(), of(text()), of(text()), of(text()));
-    let fields = vec((text(), text()), 0..4);
-    let kept = (".{0,200}", context(), slots, names, (of(time()), of(time())), fields).prop_map(
-        move |(markup, context, slots, names, (published, updated), fields)| {
-            let (attributes, inner, id, id_element) = slots;
-            let (native_id, id_is_permalink, link, title, author) = names;
-            let field =
-                |(path, value): (String, String)| Field { path: path.into(), value: value.into() };
-            Entry {
-                span: 0..0,
-                markup: markup.into(),
-                slots: Slots { attributes, inner, id, id_element },
-                context: context.into(),
-                native_id: own(native_id),
-                id_is_permalink,
-                link: own(link),
-                title: own(title),
-                author: own(author),
-                published,
-                updated,
-                projection: fields.into_iter().map(field).collect::<Vec<_>>().into(),
-                sync: None,
-            }
-        },
-    );
-    let kept = (kept, format(), time(), any::<bool>())
-        .prop_map(|(entry, format, since, foreign)| HeldEntry { entry, format, since, foreign });
-    vec(kept, 0..4)
+    fn unit_variant(self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Error> {
+        seed.deserialize(self)
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, count: usize, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_tuple(count, visitor)
+    }
+
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        self.deserialize_struct("", fields, visitor)
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::Select;
 use crate::disk::faults::damage::{assert_damaged, laid_out, used};
-use crate::disk::faults::{change, files, news, open, refused};
+use crate::disk::faults::{commit, files, news, open, refused};
 use std::fs;
 
 #[tokio::test]
@@ -46,8 +46,7 @@ async fn an_older_database_under_a_newer_mark_is_noticed() {
         fs::copy(folder.path().join(name), copy.path().join(name)).unwrap();
     }
     let store = open(folder.path()).unwrap();
-    let change = change(&store, "newer").await;
-    store.commit(change).await.unwrap();
+    commit(&store, "newer").await;
     store.close().await.unwrap();
     for (name, _) in files(folder.path()).iter().filter(|(name, _)| name.starts_with("db/snap")) {
         fs::remove_file(folder.path().join(name)).unwrap();

@@ -1,13 +1,12 @@
 //! No piece of a value is left behind that was overwritten or removed.
 
 use super::engine::{PIECE, PIECES};
-use crate::disk::faults::{change, news, noise, open};
+use crate::disk::faults::{change, commit, news, noise, open};
 use crate::engine::Class;
 use crate::{Retention, Store};
 use std::path::Path;
 use tidegate_core::model::{Change, LedgerEntry, Markup, Revision, Time};
 
-/// The entries of a class.
 fn entries(db: &::sled::Db, class: Class) -> impl Iterator<Item = ::sled::IVec> {
     db.scan_prefix([class as u8]).values().map(Result::unwrap)
 }
@@ -49,8 +48,7 @@ async fn bytes_of_dropped_versions_are_removed() {
     for round in 0..40 {
         // Some versions have nothing in common, and so no difference that is small.
         let large = if round % 3 == 0 { noise(PIECE * 3 + round) } else { large.clone() };
-        let change = change(&store, &format!("{round} {large}")).await;
-        store.commit(change).await.unwrap();
+        commit(&store, &format!("{round} {large}")).await;
     }
     let (store, bodies) = look(store, folder, |db| entries(db, Class::Texts).count()).await;
     assert_eq!(bodies, 40);
@@ -89,8 +87,7 @@ async fn bytes_of_dropped_versions_are_removed() {
     store.commit(latest(version.markup.as_ref().unwrap(), 1)).await.unwrap();
     let (store, now) = look(store, folder, pieces).await;
     assert_eq!(now, in_pieces);
-    let change = change(&store, "a version").await;
-    store.commit(change).await.unwrap();
+    commit(&store, "a version").await;
     let (store, left) = look(store, folder, |db| entries(db, Class::Texts).count()).await;
     assert_eq!(left, 11, "the newest bytes that made no version are gone");
     store.purge_feed(&news()).await.unwrap();

@@ -25,16 +25,15 @@ fn open(path: &Path) -> FolderContent {
     ReplicaFolder::lock(path).unwrap().open(URL).unwrap()
 }
 
-fn save(path: &Path, n: u32, replica: &str) {
-    let folder = ReplicaFolder::lock(path).unwrap();
-    folder.save(URL, &state(n), replica).unwrap();
+fn save(path: &Path, state: &State, replica: &str) {
+    ReplicaFolder::lock(path).unwrap().save(URL, state, replica).unwrap();
 }
 
 #[test]
 fn what_is_saved_is_there_again() {
     let folder = tempfile::tempdir().unwrap();
     assert!(open(folder.path()).saved.is_none());
-    save(folder.path(), 1, "<one/>");
+    save(folder.path(), &state(1), "<one/>");
     assert_eq!(open(folder.path()).saved, Some((state(1), "<one/>\n".to_owned())));
     let taken = ReplicaFolder::lock(folder.path()).unwrap();
     taken.save(URL, &state(2), "<one/>\n").unwrap();
@@ -49,9 +48,7 @@ fn what_is_saved_is_there_again() {
         },
         ..state(3)
     };
-    let taken = ReplicaFolder::lock(folder.path()).unwrap();
-    taken.save(URL, &sse, "<two/>").unwrap();
-    drop(taken);
+    save(folder.path(), &sse, "<two/>");
     assert_eq!(open(folder.path()).saved, Some((sse, "<two/>\n".to_owned())));
 }
 
@@ -60,9 +57,7 @@ fn what_is_saved_is_there_again() {
 fn a_note_is_told_from_what_it_says() {
     let folder = tempfile::tempdir().unwrap();
     let odd = State { etag: Some("?>\n<?tidegate-pull {}?>\n".to_owned()), ..state(1) };
-    let taken = ReplicaFolder::lock(folder.path()).unwrap();
-    taken.save(URL, &odd, "<one><?tidegate-pull {}?>\n</one>\n").unwrap();
-    drop(taken);
+    save(folder.path(), &odd, "<one><?tidegate-pull {}?>\n</one>\n");
     let saved = open(folder.path()).saved;
     assert_eq!(saved, Some((odd, "<one><?tidegate-pull {}?>\n</one>\n".to_owned())));
     let written = fs::read_to_string(folder.path().join(REPLICA)).unwrap();
@@ -73,7 +68,7 @@ fn a_note_is_told_from_what_it_says() {
 fn what_a_pull_did_not_leave_so_is_read_anew_and_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(REPLICA);
-    save(folder.path(), 1, "<one/>");
+    save(folder.path(), &state(1), "<one/>");
     let edited = fs::read_to_string(&path).unwrap().replace("<one/>", "<edited/>");
     let torn = edited.get(..edited.len() - 3).unwrap();
     // Each under a name of its own.
@@ -106,7 +101,7 @@ fn foreign_files_with_names_like_ours_stay() {
         fs::write(folder.path().join(name), "theirs").unwrap();
     }
     for n in 1..4 {
-        save(folder.path(), n, &format!("<replica n='{n}'/>"));
+        save(folder.path(), &state(n), &format!("<replica n='{n}'/>"));
         assert!(open(folder.path()).saved.is_some());
     }
     for name in names {
@@ -125,7 +120,7 @@ fn foreign_files_with_names_like_ours_stay() {
 #[test]
 fn a_folder_is_for_one_feed() {
     let folder = tempfile::tempdir().unwrap();
-    save(folder.path(), 1, "<one/>");
+    save(folder.path(), &state(1), "<one/>");
     let taken = ReplicaFolder::lock(folder.path()).unwrap();
     let error = taken.open("https://example.org/other").err().unwrap();
     assert_eq!(error.exit_status(), 2);

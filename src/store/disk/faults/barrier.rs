@@ -137,8 +137,7 @@ async fn dropping_a_store_lets_go_of_the_folder() {
     let folder = tempfile::tempdir().unwrap();
     for round in 1..=3 {
         let store = open(folder.path()).unwrap();
-        let change = change(&store, &round.to_string()).await;
-        assert_eq!(store.commit(change).await.unwrap().revision, Revision(round));
+        assert_eq!(commit(&store, &round.to_string()).await.revision, Revision(round));
     }
 }
 
@@ -169,8 +168,7 @@ async fn a_wide_change_that_breaks_off_is_whole_or_not_there() {
         let left = Arc::clone(&passes);
         let store = open_with(folder.path(), ReopenPauses::default(), passable(left));
         let store = store.unwrap();
-        let first = wide(&store, ITEMS, "one").await;
-        store.commit(first).await.unwrap();
+        store.commit(wide(&store, ITEMS, "one").await).await.unwrap();
         let before = store.view(&news(), Select::All).await.unwrap().unwrap();
         assert_eq!(before.items.len(), ITEMS);
 
@@ -197,8 +195,7 @@ async fn a_wide_change_that_breaks_off_is_whole_or_not_there() {
             let texts = after.items.iter().map(|item| &item.shared.winner.data.xml);
             assert!(texts.into_iter().all(|text| text == "<entry>two</entry>"));
         }
-        let third = wide(&store, ITEMS, "three").await;
-        store.commit(third).await.unwrap();
+        store.commit(wide(&store, ITEMS, "three").await).await.unwrap();
         let after = store.view(&news(), Select::All).await.unwrap().unwrap();
         assert_eq!(after.items.len(), ITEMS);
         if is_whole {

@@ -6,13 +6,11 @@ use crate::Select;
 use crate::engine::{Class, Writes};
 use std::fs;
 
-/// A closed store with some data.
 pub(crate) async fn used() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).unwrap();
     for _ in 0..5 {
-        let change = change(&store, &noise(30_000)).await;
-        store.commit(change).await.unwrap();
+        commit(&store, &noise(30_000)).await;
     }
     store.close().await.unwrap();
     folder
@@ -23,7 +21,6 @@ pub(crate) fn assert_damaged(error: &StoreError, folder: &Path, hint: &str) {
     assert!(error.to_string().contains(&folder.display().to_string()), "{hint}: {error}");
 }
 
-/// Writes files into a folder of their own.
 pub(crate) fn laid_out(files: &BTreeMap<String, Vec<u8>>) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, bytes) in files {
@@ -87,13 +84,4 @@ async fn a_damaged_record_names_its_place() {
     let said = refused(open(folder.path()));
     assert_damaged(&said, folder.path(), "state");
     assert!(said.to_string().contains("it has layout 9"), "{said}");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_note_that_was_cut_off_is_no_note() {
-    let folder = used().await;
-    for note in [&b""[..], b"\x09\0\0", &[0xff; 16]] {
-        fs::write(folder.path().join("reached"), note).unwrap();
-        open(folder.path()).unwrap();
-    }
 }

@@ -13,8 +13,7 @@ async fn a_second_opening_is_refused_and_hurts_nothing() {
         "the data folder {path} is in use by another process; stop it, or use another --data"
     );
     assert_eq!(said.to_string(), sentence);
-    let change = change(&first, "still works").await;
-    first.commit(change).await.unwrap();
+    commit(&first, "still works").await;
     first.close().await.unwrap();
     open(folder.path()).unwrap();
 }
@@ -37,8 +36,7 @@ async fn an_endpoint_cannot_change_once_it_was_used() {
     drop(open_as(folder.path(), None).unwrap());
     let store = open_as(folder.path(), Some("one.example")).unwrap();
     assert_eq!(store.endpoint().as_str(), "one.example", "nothing was published yet");
-    let change = change(&store, "text").await;
-    store.commit(change).await.unwrap();
+    commit(&store, "text").await;
     drop(store);
     let said = refused(open_as(folder.path(), Some("two.example")));
     let StoreError::Endpoint { stored, wanted } = said else { panic!("{said:?}") };

@@ -8,8 +8,7 @@ async fn a_purge_leaves_only_its_marks_and_the_log() {
     let folder = tempfile::tempdir().unwrap();
     let (store, engine) = open_raw(folder.path());
     for _ in 0..3 {
-        let change = change(&store, &noise(50_000)).await;
-        store.commit(change).await.unwrap();
+        commit(&store, &noise(50_000)).await;
     }
     store.purge_feed(&news()).await.unwrap();
     for class in Class::ALL {

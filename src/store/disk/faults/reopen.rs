@@ -5,7 +5,7 @@ use super::barrier::{before_pass, failing, wide};
 use super::*;
 use crate::conformance::make::{poll_state, record};
 use crate::disk::folder::{MARK, TRIAL};
-use crate::{CommitError, Epoch, Select, StoreCondition};
+use crate::{CommitError, Epoch, Select, StoreStop};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The pause before the first try, and the longest one.
@@ -14,18 +14,16 @@ fn pauses(milliseconds: u64) -> ReopenPauses {
     ReopenPauses { first, longest: 2 * first, damaged: (first, 3 * first) }
 }
 
-/// A store whose barrier fails as often as it is told to.
 fn open_failing(path: &Path, pauses: ReopenPauses) -> (Store, Arc<AtomicUsize>) {
     let fails = Arc::new(AtomicUsize::new(0));
     let store = open_with(path, pauses, failing(&fails));
     (store.unwrap(), fails)
 }
 
-async fn until(store: &Store, is_it: impl Fn(&StoreCondition) -> bool) -> StoreCondition {
+async fn until<T>(store: &Store, found: impl Fn(Option<StoreStop>) -> Option<T>) -> T {
     for _ in 0..2_000 {
-        let condition = store.condition();
-        if is_it(&condition) {
-            return condition;
+        if let Some(found) = found(store.condition().stop) {
+            return found;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -33,7 +31,15 @@ async fn until(store: &Store, is_it: impl Fn(&StoreCondition) -> bool) -> StoreC
 }
 
 async fn until_open(store: &Store) {
-    until(store, |condition| condition.stop.is_none()).await;
+    until(store, |stop| stop.is_none().then_some(())).await;
+}
+
+async fn until_stopped(store: &Store, is_so: impl Fn(&StoreStop) -> bool) -> StoreStop {
+    until(store, |stop| stop.filter(|stop| is_so(stop))).await
+}
+
+async fn until_tried(store: &Store, failed: u32) -> StoreStop {
+    until_stopped(store, |stop| stop.failed_tries >= failed && stop.next_try.is_some()).await
 }
 
 fn assert_stopped<T: std::fmt::Debug>(answer: Result<T, StoreError>) {
@@ -46,8 +52,7 @@ fn assert_stopped<T: std::fmt::Debug>(answer: Result<T, StoreError>) {
 async fn a_failed_barrier_stops_the_store_until_it_is_open_again() {
     let folder = tempfile::tempdir().unwrap();
     let (store, fails) = open_failing(folder.path(), pauses(300));
-    let first = change(&store, "one").await;
-    store.commit(first).await.unwrap();
+    commit(&store, "one").await;
     let before = store.view(&news(), Select::All).await.unwrap().unwrap();
     let sealed = store.watch_epochs();
 
@@ -98,20 +103,14 @@ async fn a_failed_barrier_stops_the_store_until_it_is_open_again() {
 async fn opening_is_tried_until_it_succeeds() {
     let folder = tempfile::tempdir().unwrap();
     let (store, fails) = open_failing(folder.path(), pauses(2));
-    let first = change(&store, "one").await;
-    store.commit(first).await.unwrap();
+    commit(&store, "one").await;
     fails.store(usize::MAX, Ordering::Release);
-    let second = change(&store, "two").await;
-    store.commit(second).await.unwrap_err();
-    let tries = |condition: &StoreCondition| {
-        condition.stop.as_ref().is_some_and(|stop| stop.failed_tries > 4 && stop.next_try.is_some())
-    };
-    until(&store, tries).await;
+    store.commit(change(&store, "two").await).await.unwrap_err();
+    until_tried(&store, 5).await;
     assert_eq!(store.state(&news()).await.unwrap().unwrap().revision, Revision(1));
     fails.store(0, Ordering::Release);
     until_open(&store).await;
-    let next = change(&store, "three").await;
-    store.commit(next).await.unwrap();
+    commit(&store, "three").await;
 }
 
 /// A disk that fails for a while makes a store look damaged.
@@ -120,24 +119,18 @@ async fn a_store_that_looks_damaged_is_said_to_be_and_tried_on() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data");
     let (store, fails) = open_failing(&path, pauses(10));
-    let first = change(&store, "one").await;
-    store.commit(first).await.unwrap();
+    commit(&store, "one").await;
     let mark = path.join(MARK);
     let whole = std::fs::read(&mark).unwrap();
     std::fs::write(&mark, "what a failing disk answers").unwrap();
     fails.store(1, Ordering::Release);
-    let second = change(&store, "two").await;
-    store.commit(second).await.unwrap_err();
-    let tried = |condition: &StoreCondition| {
-        condition.stop.as_ref().is_some_and(|stop| stop.failed_tries > 4 && stop.next_try.is_some())
-    };
-    let cause = until(&store, tried).await.stop.unwrap().cause;
+    store.commit(change(&store, "two").await).await.unwrap_err();
+    let cause = until_tried(&store, 5).await.cause;
     assert!(cause.contains("the store looks damaged: the file mark is not as it"), "{cause}");
     assert!(matches!(store.feeds().await, Err(StoreError::Stopped(_))));
     std::fs::write(&mark, whole).unwrap();
     until_open(&store).await;
-    let next = change(&store, "three").await;
-    store.commit(next).await.unwrap();
+    commit(&store, "three").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -145,8 +138,7 @@ async fn a_store_without_what_it_acknowledged_is_not_opened_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data");
     let (store, fails) = open_failing(&path, pauses(10));
-    let first = change(&store, "one").await;
-    store.commit(first).await.unwrap();
+    commit(&store, "one").await;
     let older = files(&path);
     // It makes no tick, so that no epoch tells of it.
     let mut second = change(&store, "two").await;
@@ -160,8 +152,7 @@ async fn a_store_without_what_it_acknowledged_is_not_opened_again() {
     store.commit(second).await.unwrap();
     bar(&path);
     fails.store(1, Ordering::Release);
-    let third = change(&store, "three").await;
-    store.commit(third).await.unwrap_err();
+    store.commit(change(&store, "three").await).await.unwrap_err();
     // The database is that of before the second change.
     put_back(&store, &path, &older).await;
     let what = until_given_up(&store).await;
@@ -176,8 +167,7 @@ async fn a_store_without_a_record_that_it_acknowledged_is_not_opened_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data");
         let (store, fails) = open_failing(&path, pauses(10));
-        let first = change(&store, "one").await;
-        store.commit(first).await.unwrap();
+        commit(&store, "one").await;
         let older = files(&path);
         if lost == "record" {
             store.put_feed(&record("news")).await.unwrap();
@@ -186,8 +176,7 @@ async fn a_store_without_a_record_that_it_acknowledged_is_not_opened_again() {
         }
         bar(&path);
         fails.store(1, Ordering::Release);
-        let second = change(&store, "two").await;
-        store.commit(second).await.unwrap_err();
+        store.commit(change(&store, "two").await).await.unwrap_err();
         put_back(&store, &path, &older).await;
         let what = until_given_up(&store).await;
         assert!(what.contains("1 acknowledged write to records of feeds"), "{what}");
@@ -202,10 +191,7 @@ fn bar(path: &Path) {
 
 /// Puts the engine's files back to what they were once nobody has them open, and lets the store be opened again.
 async fn put_back(store: &Store, path: &Path, older: &BTreeMap<String, Vec<u8>>) {
-    let has_tried = |condition: &StoreCondition| {
-        condition.stop.as_ref().is_some_and(|stop| stop.failed_tries > 0)
-    };
-    until(store, has_tried).await;
+    until_tried(store, 1).await;
     let is_engines = |name: &&String| name.starts_with("db/");
     for name in files(path).keys().filter(is_engines) {
         std::fs::remove_file(path.join(name)).unwrap();
@@ -219,10 +205,7 @@ async fn put_back(store: &Store, path: &Path, older: &BTreeMap<String, Vec<u8>>)
 
 /// Waits until the store is not tried any more; what is missing.
 async fn until_given_up(store: &Store) -> String {
-    let given_up = |condition: &StoreCondition| {
-        condition.stop.as_ref().is_some_and(|stop| stop.next_try.is_none())
-    };
-    let said = until(store, given_up).await.stop.unwrap().to_string();
+    let said = until_stopped(store, |stop| stop.next_try.is_none()).await.to_string();
     assert!(said.contains("not opened again"), "{said}");
     let damaged = store.feeds().await.unwrap_err();
     let StoreError::Damaged { what, .. } = damaged else { panic!("{damaged:?}") };
@@ -234,8 +217,7 @@ async fn a_store_that_is_opened_again_can_be_closed() {
     let folder = tempfile::tempdir().unwrap();
     let (store, fails) = open_failing(folder.path(), pauses(60_000));
     fails.store(1, Ordering::Release);
-    let first = change(&store, "one").await;
-    store.commit(first).await.unwrap_err();
+    store.commit(change(&store, "one").await).await.unwrap_err();
     let begun = tokio::time::Instant::now();
     assert_stopped(store.close().await);
     assert!(begun.elapsed() < Duration::from_secs(20));
@@ -247,12 +229,10 @@ async fn a_store_that_is_opened_again_can_be_closed() {
 async fn who_reads_at_a_revision_does_not_go_on_after_a_failure() {
     let folder = tempfile::tempdir().unwrap();
     let (store, fails) = open_failing(folder.path(), pauses(1));
-    let first = change(&store, "one").await;
-    store.commit(first).await.unwrap();
+    commit(&store, "one").await;
     let reader = store.pin(&news()).await.unwrap().unwrap();
     fails.store(1, Ordering::Release);
-    let second = change(&store, "two").await;
-    store.commit(second).await.unwrap_err();
+    store.commit(change(&store, "two").await).await.unwrap_err();
     until_open(&store).await;
     assert_eq!(reader.state().revision, Revision(1));
     assert!(matches!(reader.view(Select::All).await, Err(StoreError::Outdated)));
@@ -267,8 +247,7 @@ async fn a_large_change_that_breaks_off_leaves_nothing_behind() {
     const ITEMS: usize = 40;
     let folder = tempfile::tempdir().unwrap();
     let (store, fails) = open_failing(folder.path(), pauses(1));
-    let first = wide(&store, ITEMS, "0").await;
-    store.commit(first).await.unwrap();
+    store.commit(wide(&store, ITEMS, "0").await).await.unwrap();
     for (round, after) in (1..).zip([0, 3, 1, 9, 5, 20]) {
         let before = store.view(&news(), Select::All).await.unwrap().unwrap();
         let change = wide(&store, ITEMS, &round.to_string()).await;
@@ -312,8 +291,7 @@ async fn a_reader_that_waits_does_not_keep_a_store_shut_whose_committer_broke_of
     });
     let opened = open_with(folder.path(), pauses(20), breaks_off);
     let store = Arc::new(opened.unwrap());
-    let first = change(&store, "one").await;
-    store.commit(first).await.unwrap();
+    commit(&store, "one").await;
 
     armed.store(true, Ordering::Release);
     let second = change(&store, "two").await;

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 
-/// What goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreFault {
     /// All reads of the database.
@@ -22,13 +21,10 @@ pub enum StoreFault {
     Unknown,
 }
 
-/// What another gateway writes.
 pub(super) type WriteElsewhere = Box<dyn FnOnce(&ScriptedStore) + Send>;
 
-/// What happens before each read of a class.
 type ReadHook = Arc<dyn Fn() + Send + Sync>;
 
-/// What is seen of a store's database, and what a test makes of it.
 #[derive(Default)]
 pub(super) struct StoreScript {
     pub(super) reads: Mutex<Vec<(Class, Vec<u8>)>>,

@@ -51,7 +51,6 @@ impl Store {
 }
 
 impl PinnedFeed {
-    /// The items that a query asks for.
     pub async fn find_items(&self, query: LedgerQuery) -> Result<FoundItems, StoreError> {
         let found = self.read(Vec::new(), move |feed, _| feed.find(&query).map(Some));
         Ok(found.await?.unwrap_or_default())

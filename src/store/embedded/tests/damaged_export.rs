@@ -10,10 +10,10 @@ async fn full(folder: &std::path::Path) -> Store {
     let store = open(folder);
     for seconds in 1..6 {
         let long = format!("{seconds} {}", "and so on ".repeat(900));
-        let draft = Draft::on(&store, "news", seconds).await.item("a", &long).order(&["a"]);
-        store.commit(draft.around(&long).done()).await.unwrap();
+        let draft = edit(&store, seconds).await.item("a", &long).order(&["a"]);
+        draft.around(&long).commit(&store).await;
     }
-    let draft = Draft::on(&store, "news", 7).await.item("b", "B").order(&["b", "a"]);
+    let draft = edit(&store, 7).await.item("b", "B").order(&["b", "a"]);
     store.commit(sealing(draft.done(), "one", &["a"])).await.unwrap();
     store
 }

@@ -5,17 +5,14 @@ use super::*;
 /// What a slow database did.
 #[derive(Default)]
 struct SlowLog {
-    /// How long a write takes.
     delay: Duration,
     /// The writes behind the last barrier, and those before each.
     waiting: usize,
     groups: Vec<usize>,
-    /// The next barrier fails.
     fails: bool,
 }
 
 impl SlowLog {
-    /// A store that is noted here.
     fn store(log: &Arc<Mutex<Self>>) -> Store {
         let log = Arc::clone(log);
         watched(move |call| match call {

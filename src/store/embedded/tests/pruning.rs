@@ -26,11 +26,9 @@ async fn no_version_is_read_where_none_of_its_bytes_stay() {
     let (store, reads) = counting_store();
     let names: Vec<String> = (0..20).map(|n| n.to_string()).collect();
     for seconds in 1..=4 {
-        let draft = Draft::on(&store, "news", seconds).await;
-        let draft = names.iter().fold(draft, |draft, name| draft.item(name, "text"));
-        store.commit(draft.done()).await.unwrap();
+        edit(&store, seconds).await.items(&names, "text").commit(&store).await;
     }
-    let (feed, now) = (make::feed("news"), Time::from_unix(1_795_191_605 + 9));
+    let (feed, now) = (make::feed("news"), make::time(9));
     reads.store(0, Ordering::SeqCst);
     assert_eq!(store.prune(&feed, &ALL, now).await.unwrap(), Pruned::default());
     let two = Retention { versions: 2, ..ALL };
@@ -45,17 +43,10 @@ async fn bytes_that_stay_are_written_anew_a_portion_at_a_time() {
     let (store, _) = counting_store();
     // It is in the title as well.
     let (names, text) = (["a", "b", "c", "d"], "x".repeat(PORTION_BYTES / 3));
-    let draft = Draft::on(&store, "news", 1).await;
-    store
-        .commit(names.iter().fold(draft, |draft, name| draft.item(name, &text)).done())
-        .await
-        .unwrap();
-    let draft = Draft::on(&store, "news", 2).await;
-    store
-        .commit(names.iter().fold(draft, |draft, name| draft.tombstone(name)).done())
-        .await
-        .unwrap();
-    let (feed, now) = (make::feed("news"), Time::from_unix(1_795_191_605 + 9));
+    edit(&store, 1).await.items(&names, &text).commit(&store).await;
+    let all = names.iter().fold(edit(&store, 2).await, |draft, name| draft.tombstone(name));
+    all.commit(&store).await;
+    let (feed, now) = (make::feed("news"), make::time(9));
     let one = Retention { versions: 1, ..ALL };
     for more in [true, false] {
         let gone = store.prune(&feed, &one, now).await.unwrap();

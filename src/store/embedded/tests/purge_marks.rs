@@ -23,8 +23,7 @@ async fn failing_store() -> (Store, Arc<Mutex<Option<ReadFault>>>) {
         failing.lock().unwrap().take_if(is_of).map_or(Ok(()), |(_, error)| Err(error()))
     });
     for (at, text) in [(1, "one"), (2, "two")] {
-        let change = Draft::on(&store, "news", at).await.item("a", text).order(&["a"]).done();
-        store.commit(change).await.unwrap();
+        edit(&store, at).await.item("a", text).order(&["a"]).commit(&store).await;
     }
     (store, fault)
 }
