@@ -197,13 +197,10 @@ async fn what_is_not_read_for_two_periods_covers_nothing() {
     fixture.pass(1);
     assert!(!fixture.covers("a"));
     assert_eq!(fixture.told(&["a"], false), ["a"]);
-    assert!(
-        fixture.covers("a") && fixture.covers_since("a", confirmed),
-        "it has told of all since"
-    );
+    // It has told of all since.
+    assert!(fixture.covers("a") && fixture.covers_since("a", confirmed));
 }
 
-/// The time limit covers all documents of a reading together.
 #[tokio::test(start_paused = true)]
 async fn reading_has_a_limit_however_many_documents_it_leads_to() {
     let (mut reader, begun) = (SupReader::new(DOCUMENT, LeadScope::default()), Instant::now());

@@ -5,24 +5,6 @@ use crate::attempts::{Attempts, KILLS_BORNE};
 use crate::turns::LARGE_ENTRIES;
 use tidegate_core::model::{Attempt, FeedRecord};
 
-#[tokio::test]
-async fn a_restart_goes_on_with_validators_and_keeps_the_pause_that_was_asked_for() {
-    let gateway = Gateway::with_news("one").await;
-    let store = gateway.stop().await;
-    let gateway = Gateway::start(&store, &Publisher::new("one")).await;
-    assert_eq!(gateway.poll().await.outcome, PollEnding::NotModified);
-    let wait = Some(Duration::from_secs(5000));
-    gateway.publisher.fails(status_error(503, wait));
-    gateway.poll().await;
-    let store = gateway.stop().await;
-
-    let publisher = Publisher::new("one");
-    let gateway = Gateway::start(&store, &publisher).await;
-    let next = gateway.status().next.unwrap();
-    assert!(next.at >= later(5000), "{next:?}");
-    assert_eq!(publisher.requests(), 0);
-}
-
 /// Validators are stored some seconds after the commit. After a crash in between, the stored ones belong to the
 /// previous document and must not be taken for the last one's.
 #[tokio::test]
@@ -251,7 +233,6 @@ async fn feeds_that_requests_made_and_nobody_polled_are_first_after_a_start() {
     assert!(others < 60, "{others} others in the second of the start");
 }
 
-/// Walks resumed after a start are spread like polls.
 #[tokio::test(start_paused = true)]
 async fn walks_that_go_on_after_a_start_are_spread() {
     let feeds: Vec<String> = (0..300).map(|n| format!("feed{n}")).collect();

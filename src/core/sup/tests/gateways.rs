@@ -1,11 +1,9 @@
 //! Consumers that alternate between gateways on the same log.
 
 use super::super::*;
-use super::model::{Dice, time};
+use super::model::{Consumer, Writing, run, time};
 use crate::model::{SupId, Tick};
-use std::collections::HashSet;
 
-/// Returns the feed that changes in an epoch.
 fn feed(epoch: u64) -> SupId {
     SupId::new(&format!("feed-{epoch}")).unwrap()
 }
@@ -85,81 +83,19 @@ fn what_is_listed_for_other_gateways_is_kept_as_much_longer() {
     }
 }
 
-/// A gateway: the lead of its clock, and what it has read.
-struct GatewayClock {
-    ahead: i64,
-    windows: Windows,
-    read: usize,
-}
-
-/// A consumer, and the number of epochs it must have been told of.
-struct Roamer {
-    next: i64,
-    follower: Follower,
-    told: HashSet<SupId>,
-    checked: usize,
-}
-
-/// Counts the updates missed by twenty consumers who ask three gateways at random. The clock of the writing one is two
-/// seconds behind; the others' are two ahead and right. The writer sometimes learns late that an epoch is closed.
-fn missed(others: bool) -> usize {
-    let mut dice = Dice(0x5_EED0_F5A7);
-    let gateway = |ahead| GatewayClock { ahead, windows: windows(others), read: 0 };
-    let mut gateways = [-2, 2, 0].map(gateway);
-    let mut roamers: Vec<Roamer> = (0..20)
-        .map(|number| Roamer {
-            next: 3 * number,
-            follower: Follower::new(),
-            told: HashSet::new(),
-            checked: 0,
-        })
-        .collect();
-    // The epochs, each with the time when it became readable at the other gateways, and at the writer.
-    let mut log: Vec<(Closed, i64, i64)> = Vec::new();
-    let (mut missed, mut together) = (0, 0);
-    for now in 0..40_000 {
-        if together == 0 && dice.below(100) == 0 {
-            together = 3;
-        }
-        if together > 0 && log.last().is_none_or(|(_, _, last)| *last <= now) {
-            together -= 1;
-            let late = if dice.below(3) == 0 { i64::try_from(dice.below(14)).unwrap() } else { 0 };
-            let epoch = u64::try_from(log.len()).unwrap() + 1;
-            log.push((closed(epoch, now + gateways[0].ahead), now, now + late));
-        }
-        for roamer in roamers.iter_mut().filter(|roamer| roamer.next <= now) {
-            let number = usize::try_from(dice.below(3)).unwrap();
-            let GatewayClock { ahead, windows, read } = &mut gateways[number];
-            while let Some((closed, elsewhere, here)) = log.get(*read)
-                && *(if number == 0 { here } else { elsewhere }) <= now
-            {
-                windows.add_epoch(closed.clone());
-                *read += 1;
-            }
-            windows.finish(time(now + *ahead), time(now + *ahead));
-            let (news, standing) = told(&mut roamer.follower, windows);
-            roamer.told.extend(news);
-            if standing != FollowerStatus::Complete {
-                // It reads every feed, and so learns what was readable there.
-                roamer.follower = Follower::new();
-                told(&mut roamer.follower, windows);
-                roamer.told.extend(log.iter().take(*read).map(|(closed, ..)| feed(closed.epoch)));
-            }
-            while let Some((closed, _, last)) = log.get(roamer.checked)
-                && *last <= now
-            {
-                missed += usize::from(!roamer.told.contains(&feed(closed.epoch)));
-                roamer.checked += 1;
-            }
-            roamer.next = now + 70 + i64::try_from(dice.below(9)).unwrap();
-        }
-    }
-    assert!(log.len() > 800, "{}", log.len());
-    missed
-}
-
+/// Twenty consumers ask three gateways at random. The clock of the writing one is two seconds behind; the others' are
+/// two ahead and right. The writer sometimes learns late that an epoch is closed.
 #[test]
 fn who_asks_gateways_whose_clocks_differ_misses_nothing() {
+    let missed = |has_others| {
+        let (begins, late, feeds) = ((1, 100), (3, 14), 1 << 31);
+        let (epochs, changes, updates, is_killed) = (3, 1, 900, false);
+        let writing = Writing { begins, epochs, late, feeds, changes, updates, is_killed };
+        let consumer = |number| Consumer { next: 3 * number, ..Consumer::new(60, 70, 9) };
+        let mut consumers: Vec<_> = (0..20).map(consumer).collect();
+        run(&writing, &[-2, 2, 0], has_others, &mut consumers);
+        consumers.iter().map(|consumer| consumer.missed).sum::<usize>()
+    };
     assert_eq!(missed(true), 0);
     assert!(missed(false) > 0, "clocks that differ made no difference");
 }

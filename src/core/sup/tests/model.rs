@@ -1,23 +1,26 @@
-//! A model of a publisher with 2,000 feeds, with its log, crashes and slow disk, and of various consumers, in
+//! A model of a publisher's gateways, with their log, crashes, slow disk and clocks, and of various consumers, in
 //! compressed time: a consumer that follows the draft misses nothing.
 
 use super::super::*;
 use crate::model::{SupId, Tick, Time};
 use std::collections::HashMap;
 
-const FEEDS: u64 = 2_000;
-const UPDATES: usize = 100_000;
 const BEGIN: i64 = 1_800_000_000;
+const LONGEST: u32 = 3600;
+const OFFERED: [u32; 4] = [60, 300, 600, LONGEST];
 
-/// A deterministic random source (xorshift64*).
-pub(super) struct Dice(pub(super) u64);
+struct Dice(u64);
 
 impl Dice {
-    pub(super) fn below(&mut self, limit: u64) -> u64 {
+    fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
         (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % limit
+    }
+
+    fn seconds(&mut self, limit: u64) -> i64 {
+        i64::try_from(self.below(limit)).unwrap()
     }
 }
 
@@ -25,196 +28,143 @@ pub(super) fn time(seconds: i64) -> Time {
     Time::from_unix(BEGIN + seconds)
 }
 
-/// The gateway: its log and its answers.
-struct Gateway {
-    log: Vec<Closed>,
-    /// When each epoch became readable.
-    readable: Vec<i64>,
-    /// An epoch on its way through the barrier, and when it will have passed.
-    passing: Option<(Closed, i64)>,
-    windows: Windows,
-    read: usize,
-    built: HashMap<u32, (String, usize, i64)>,
-    down_until: i64,
-    ticks: HashMap<SupId, Tick>,
-    made: usize,
+/// How the first gateway writes its log.
+pub(super) struct Writing {
+    /// In which part of all seconds it begins to write, and how many epochs it writes then.
+    pub(super) begins: (u64, u64),
+    pub(super) epochs: u64,
+    /// One in how many epochs this gateway itself can read late only, and by less than how many seconds.
+    pub(super) late: (u64, u64),
+    /// How many feeds there are, how many of them change in an epoch at most, and how many updates it writes in all.
+    pub(super) feeds: u64,
+    pub(super) changes: u64,
+    pub(super) updates: usize,
+    pub(super) is_killed: bool,
 }
 
-const LONGEST: u32 = 3600;
-const OFFERED: [u32; 4] = [60, 300, 600, LONGEST];
+/// An epoch, and when it becomes readable at other gateways and at the one that wrote it.
+struct WrittenEpoch {
+    closed: Closed,
+    elsewhere: i64,
+    here: i64,
+}
 
-impl Gateway {
-    fn new() -> Self {
-        Self {
-            log: Vec::new(),
-            readable: Vec::new(),
-            passing: None,
-            windows: Windows::new(LONGEST),
-            read: 0,
-            built: HashMap::new(),
-            down_until: 0,
-            ticks: HashMap::new(),
-            made: 0,
+/// A gateway: the lead of its clock, what it has read, and its answers.
+struct GatewayClock {
+    ahead: i64,
+    writes: bool,
+    windows: Windows,
+    read: usize,
+    built: HashMap<u32, (SupDocument, usize, i64)>,
+    down_until: i64,
+}
+
+impl GatewayClock {
+    fn new(ahead: i64, writes: bool, has_others: bool) -> Self {
+        let mut windows = Windows::new(LONGEST);
+        if has_others {
+            windows.allow_other_gateways();
         }
+        Self { ahead, writes, windows, read: 0, built: HashMap::new(), down_until: 0 }
     }
 
-    fn second(&mut self, now: i64, dice: &mut Dice) {
-        if self.passing.as_ref().is_some_and(|(_, until)| *until <= now) {
-            let (closed, _) = self.passing.take().unwrap();
-            self.log.push(closed);
-            self.readable.push(now);
-        }
-        if now < self.down_until {
-            return;
-        }
-        if dice.below(500) == 0 {
-            // The process is killed: the epoch in the barrier has passed, or is lost.
-            let down = i64::try_from(dice.below(90)).unwrap();
-            self.down_until = now + 1 + down;
-            if let Some((closed, _)) = self.passing.take() {
-                if dice.below(2) == 0 {
-                    self.log.push(closed);
-                    self.readable.push(self.down_until);
-                } else {
-                    self.made -= closed.changes.len();
-                }
-            }
-            self.windows = Windows::new(LONGEST);
-            (self.read, self.built) = (0, HashMap::new());
-            return;
-        }
-        if self.passing.is_none() && self.made < UPDATES && dice.below(3) > 0 {
-            let mut changes = Vec::new();
-            for _ in 0..=dice.below(40) {
-                let feed = SupId::new(&format!("{:016x}", dice.below(FEEDS))).unwrap();
-                // Some changes get their tick seconds before their epoch is closed.
-                let taken = time(now - i64::try_from(dice.below(4)).unwrap());
-                let tick = Tick::next(taken, self.ticks.get(&feed).copied());
-                self.ticks.insert(feed.clone(), tick);
-                changes.push((feed, tick));
-            }
-            self.made += changes.len();
-            let at = self.log.last().map_or(time(now), |last| last.at.max(time(now)));
-            let epoch = u64::try_from(self.log.len()).unwrap() + 1;
-            let slow = if dice.below(50) == 0 { i64::try_from(dice.below(9)).unwrap() } else { 0 };
-            let closed = Closed { epoch, at, changes };
-            if slow == 0 {
-                self.log.push(closed);
-                self.readable.push(now);
-            } else {
-                self.passing = Some((closed, now + slow));
-            }
-        }
-    }
-
-    /// Answers a request; `None` while the gateway is down.
-    fn answer(&mut self, period: u32, now: i64) -> Option<SupDocument> {
+    /// Answers a request, with the time when the document was made; `None` while the gateway is down.
+    fn answer(
+        &mut self,
+        log: &[WrittenEpoch],
+        period: u32,
+        now: i64,
+    ) -> Option<(SupDocument, i64)> {
         if now < self.down_until {
             return None;
         }
-        if let Some((text, epochs, at)) = self.built.get(&period) {
-            let age = u64::try_from(now - at).unwrap();
-            let unchanged = *epochs == self.log.len() && age <= step(period).as_secs();
-            if unchanged || age == 0 {
-                return Some(read(text.as_bytes()).unwrap());
+        while let Some(epoch) = log.get(self.read)
+            && (if self.writes { epoch.here } else { epoch.elsewhere }) <= now
+        {
+            self.windows.add_epoch(epoch.closed.clone());
+            self.read += 1;
+        }
+        if let Some((document, read, made)) = self.built.get(&period) {
+            let age = u64::try_from(now - made).unwrap();
+            if *read == self.read && age <= step(period).as_secs() {
+                return Some((document.clone(), *made));
             }
         }
-        for closed in &self.log[self.read..] {
-            self.windows.add_epoch(closed.clone());
-        }
-        self.read = self.log.len();
-        self.windows.finish(time(now), time(now));
-        let text = self.windows.window(period).write(
-            &OFFERED,
-            |p| format!("http://g.example/{p}"),
-            |_| true,
-        );
+        self.windows.finish(time(now + self.ahead), time(now + self.ahead));
+        let window = self.windows.window(period);
+        let text = window.write(&OFFERED, |p| format!("http://g.example/{p}"), |_| true);
         let document = read(text.as_bytes()).unwrap();
-        self.built.insert(period, (text, self.log.len(), now));
-        Some(document)
+        self.built.insert(period, (document.clone(), self.read, now));
+        Some((document, now))
     }
 }
 
-/// A consumer, and the updates it was told per feed.
-struct Consumer {
+/// A consumer, and the last update of each feed that it was told.
+#[derive(Default)]
+pub(super) struct Consumer {
     period: u32,
-    /// Its polling interval in tenths of its period.
-    tenths: i64,
-    pauses: bool,
-    next: i64,
+    /// How long it waits between polls, by less than how much longer, and whether it is away at times.
+    wait: i64,
+    more: u64,
+    pub(super) pauses: bool,
+    pub(super) next: i64,
     follower: Follower,
     told: HashMap<SupId, String>,
     /// The number of epochs whose updates it must have been told.
     checked: usize,
-    missed: usize,
+    pub(super) missed: usize,
     seen: usize,
     fell_back: usize,
     anew: usize,
 }
 
 impl Consumer {
-    fn new(period: u32, tenths: i64, pauses: bool) -> Self {
-        Self {
-            period,
-            tenths,
-            pauses,
-            next: 0,
-            follower: Follower::new(),
-            told: HashMap::new(),
-            checked: 0,
-            missed: 0,
-            seen: 0,
-            fell_back: 0,
-            anew: 0,
-        }
+    pub(super) fn new(period: u32, wait: i64, more: u64) -> Self {
+        Self { period, wait, more, ..Self::default() }
     }
 
-    fn second(&mut self, now: i64, gateway: &mut Gateway, dice: &mut Dice) {
-        if now < self.next {
-            return;
-        }
-        let Some(mut document) = gateway.answer(self.period, now) else {
+    fn second(
+        &mut self,
+        now: i64,
+        log: &[WrittenEpoch],
+        gateway: &mut GatewayClock,
+        dice: &mut Dice,
+    ) {
+        let Some((mut document, made)) = gateway.answer(log, self.period, now) else {
             self.next = now + 5;
             return;
         };
         loop {
-            let news = self.follower.apply_document(&document);
-            for update in news.updates {
-                self.told.insert(update.id, update.update.into());
-            }
-            match news.standing {
+            let News { updates, standing } = self.follower.apply_document(&document);
+            self.told.extend(updates.into_iter().map(|it| (it.id, it.update.into())));
+            match standing {
                 FollowerStatus::Complete => break,
                 FollowerStatus::Ask { period, .. } => {
                     self.fell_back += 1;
-                    document = gateway.answer(period, now).unwrap();
+                    document = gateway.answer(log, period, now).unwrap().0;
                 }
                 FollowerStatus::Missed { .. } => {
-                    // It reads every feed, and so learns everything readable by now.
+                    // It reads every feed, and so learns what is readable there.
                     self.anew += 1;
-                    for closed in &gateway.log {
-                        for (feed, tick) in &closed.changes {
-                            self.told.insert(feed.clone(), tick.update_id());
-                        }
-                    }
+                    let changes = log[..gateway.read].iter().flat_map(|it| &it.closed.changes);
+                    self.told.extend(changes.map(|(feed, tick)| (feed.clone(), tick.update_id())));
                     break;
                 }
             }
         }
-        self.check(gateway);
-        self.next = now + i64::from(self.period) * self.tenths / 10;
+        self.check(log, self.follower.known().unwrap().min(time(made)));
+        self.next = now + self.wait + dice.seconds(self.more);
         if self.pauses && dice.below(6) == 0 {
-            self.next += i64::try_from(dice.below(5_000)).unwrap();
+            self.next += dice.seconds(5_000);
         }
     }
 
     /// Checks that it was told everything readable up to its `known` time.
-    fn check(&mut self, gateway: &Gateway) {
-        let known = self.follower.known().unwrap();
-        while let Some(closed) = gateway.log.get(self.checked) {
-            if time(gateway.readable[self.checked]) > known {
-                break;
-            }
-            for (feed, tick) in &closed.changes {
+    fn check(&mut self, log: &[WrittenEpoch], known: Time) {
+        while let Some(epoch) = log.get(self.checked)
+            && time(epoch.here) <= known
+        {
+            for (feed, tick) in &epoch.closed.changes {
                 match self.told.get(feed) {
                     Some(told) if *told >= tick.update_id() => self.seen += 1,
                     _ => self.missed += 1,
@@ -225,43 +175,97 @@ impl Consumer {
     }
 }
 
-#[test]
-fn of_a_hundred_thousand_updates_who_follows_the_draft_misses_none() {
+/// Lets consumers ask gateways at random, whose clocks have these leads; the first one writes. Returns the number of
+/// updates.
+pub(super) fn run(
+    writing: &Writing,
+    leads: &[i64],
+    has_others: bool,
+    consumers: &mut [Consumer],
+) -> usize {
     let mut dice = Dice(0x5_EED0_F5A7);
-    let mut gateway = Gateway::new();
-    let mut consumers = vec![
-        Consumer::new(60, 10, false),
-        Consumer::new(60, 9, false),
-        Consumer::new(60, 20, false),
-        Consumer::new(60, 10, true),
-        Consumer::new(300, 10, false),
-        Consumer::new(600, 9, true),
-        Consumer::new(300, 20, true),
-    ];
-    let mut now = 0;
-    let mut end = None;
-    while end.is_none_or(|end| now < end) {
-        gateway.second(now, &mut dice);
-        for consumer in &mut consumers {
-            consumer.second(now, &mut gateway, &mut dice);
+    let mut gateways: Vec<_> = leads
+        .iter()
+        .enumerate()
+        .map(|(number, ahead)| GatewayClock::new(*ahead, number == 0, has_others))
+        .collect();
+    let (mut log, mut ticks) = (Vec::<WrittenEpoch>::new(), HashMap::<SupId, Tick>::new());
+    let (mut now, mut end, mut made, mut epochs) = (0, i64::MAX, 0, 0);
+    while now < end {
+        let writer = &mut gateways[0];
+        if writing.is_killed && now >= writer.down_until && dice.below(500) == 0 {
+            // What waits at the disk is readable after the restart.
+            *writer = GatewayClock::new(writer.ahead, true, has_others);
+            writer.down_until = now + 1 + dice.seconds(90);
+            let waiting = log.last_mut().filter(|last| last.here > now);
+            waiting.into_iter().for_each(|last| last.here = writer.down_until);
+        }
+        let has_written = log.last().is_none_or(|last| last.here <= now);
+        if epochs == 0 && made < writing.updates && dice.below(writing.begins.1) < writing.begins.0
+        {
+            epochs = writing.epochs;
+        }
+        if epochs > 0 && has_written && now >= writer.down_until {
+            epochs -= 1;
+            let mut changes = Vec::new();
+            for _ in 0..=dice.below(writing.changes) {
+                let feed = SupId::new(&format!("{:016x}", dice.below(writing.feeds))).unwrap();
+                // Some changes get their tick seconds before their epoch is closed.
+                let taken = time(now + writer.ahead - dice.seconds(4));
+                let tick = Tick::next(taken, ticks.get(&feed).copied());
+                ticks.insert(feed.clone(), tick);
+                changes.push((feed, tick));
+            }
+            made += changes.len();
+            let at = time(now + writer.ahead);
+            let at = log.last().map_or(at, |last| last.closed.at.max(at));
+            let (one_in, most) = writing.late;
+            let late = if dice.below(one_in) == 0 { dice.seconds(most) } else { 0 };
+            let closed = Closed { epoch: u64::try_from(log.len()).unwrap() + 1, at, changes };
+            log.push(WrittenEpoch { closed, elsewhere: now, here: now + late });
+        }
+        for consumer in consumers.iter_mut().filter(|consumer| consumer.next <= now) {
+            let number = usize::try_from(dice.below(u64::try_from(leads.len()).unwrap())).unwrap();
+            consumer.second(now, &log, &mut gateways[number], &mut dice);
         }
         now += 1;
-        if gateway.made >= UPDATES && gateway.passing.is_none() && end.is_none() {
+        if made >= writing.updates && end == i64::MAX {
             // Long enough for each consumer to poll once more.
-            end = Some(now + 6_500);
+            end = now + 6_500;
         }
     }
-    let updates: usize = gateway.log.iter().map(|closed| closed.changes.len()).sum();
-    assert!(updates >= UPDATES, "{updates}");
-    for consumer in &consumers {
-        let Consumer { period, tenths, pauses, missed, seen, .. } = consumer;
-        assert_eq!(
-            (*missed, *seen),
-            (0, updates),
-            "the consumer of {period} s at {tenths} tenths, pausing: {pauses}"
-        );
+    made
+}
+
+#[test]
+fn of_a_hundred_thousand_updates_who_follows_the_draft_misses_none() {
+    let writing = Writing {
+        begins: (2, 3),
+        epochs: 1,
+        late: (50, 9),
+        feeds: 2_000,
+        changes: 41,
+        updates: 100_000,
+        is_killed: true,
+    };
+    let on_time = |period| Consumer::new(period, i64::from(period), 1);
+    let early = |period| Consumer::new(period, i64::from(period) * 9 / 10, 1);
+    let late = |period| Consumer::new(period, i64::from(period) * 2, 1);
+    let pausing = |consumer| Consumer { pauses: true, ..consumer };
+    let mut consumers = [
+        on_time(60),
+        early(60),
+        late(60),
+        pausing(on_time(60)),
+        on_time(300),
+        pausing(early(600)),
+        pausing(late(300)),
+    ];
+    let updates = run(&writing, &[0], false, &mut consumers);
+    for (number, consumer) in consumers.iter().enumerate() {
+        assert_eq!((consumer.missed, consumer.seen), (0, updates), "consumer {number}");
     }
-    let [on_time, early, late, pausing, ..] = &consumers[..] else { panic!() };
+    let [on_time, early, late, pausing, ..] = &consumers;
     // A consumer that polls in time only falls back after the gateway was down.
     assert!(on_time.fell_back <= 20 && early.fell_back <= 20, "{}", on_time.fell_back);
     assert!(late.fell_back > 50 && pausing.fell_back > 2);

@@ -2,7 +2,6 @@ use super::*;
 use http::{HeaderName, HeaderValue};
 use proptest::prelude::*;
 
-/// Builds the headers of an answer.
 type Pairs = &'static [(&'static str, &'static str)];
 
 fn headers(pairs: &[(&str, &str)]) -> HeaderMap {

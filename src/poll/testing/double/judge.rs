@@ -1,6 +1,6 @@
 //! A judge controlled by keywords in the document.
 
-use super::{event, state};
+use super::{event, hold, state};
 use crate::judge::Wants;
 use crate::{DocumentJudge, JudgeError, Judged, LedgerReader, SharingContext};
 use std::sync::Mutex;
@@ -44,50 +44,22 @@ impl DocumentJudge for JudgeDouble {
         }
         self.issued.lock().unwrap().clone_from(&sharing.issued);
         let mut change = change(observation, fetched.prints, EventKind::Created);
-        if text.contains("missing") {
+        let is_empty = text.contains("empty");
+        if is_empty || text.contains("missing") {
             change.state.next_decision_at = Some(observation.now.plus(Duration::from_secs(600)));
             change.events.clear();
             change.state.render_revision -= 1;
+            change.state.hold = is_empty.then(|| hold(observation.now));
         }
-        if text.contains("empty") {
-            change.state.next_decision_at = Some(observation.now.plus(Duration::from_secs(600)));
-            change.events.clear();
-            change.state.render_revision -= 1;
-            change.state.hold = Some(Hold {
-                reason: "it is empty".into(),
-                kind: "empty".into(),
-                since: observation.now,
-                row_since: observation.now,
-                observations: 1,
-                documents: 1,
-                body: 0,
-                source: 0,
-                kept: 0,
-                decision: None,
-            });
-        }
-        let trivial = text.contains("trivial");
         let look_again = change.state.next_decision_at;
-        let hold = change.state.hold.as_ref();
-        let held = hold.map(Hold::describe);
+        let held = change.state.hold.as_ref().map(Hold::describe);
+        let change = (!text.contains("trivial")).then_some(change);
         Ok(Judged {
-            newest: None,
-            sup: None,
-            hub: tidegate_core::websub::HubLinks::default(),
-            verdict: Verdict {
-                change: (!trivial).then_some(change),
-                held,
-                look_again,
-                ..Verdict::default()
-            },
+            verdict: Verdict { change, held, look_again, ..Verdict::default() },
             hints: UpdateHints { ttl: Some(Duration::from_secs(1200)), ..UpdateHints::default() },
             full: !text.contains("salvaged"),
             entries: 1,
-            partial: None,
-            warnings: Vec::new(),
-            walked: None,
-            wants: None,
-            lacking: false,
+            ..Judged::default()
         })
     }
 
