@@ -90,16 +90,6 @@ fn validators_of_who_has_credentials_are_theirs_and_are_not_written_down() {
 }
 
 #[test]
-fn nothing_is_conditional_while_nothing_is_stored() {
-    let feed = record();
-    let mut memory = Memory::new(&feed, NOW);
-    memory.answered(&fetched(), true, NOW);
-    let request = memory.request(&feed, None, false, NOW);
-    assert!(request.validators.is_empty());
-    assert_eq!(request.known_wire, None);
-}
-
-#[test]
 fn refreshes_are_spread_after_a_restart() {
     let mut early = 0;
     for n in 0..200 {

@@ -56,7 +56,7 @@ fn what_is_for_one_connection_is_not_passed_on() {
     for (name, value) in kept {
         assert!(sent.contains(&format!("{name}: {value}")), "{sent:?}");
     }
-    let told = |pairs| list(&to_client(map(pairs), OURS, &Via::new("gw")));
+    let told = |pairs: &[(&str, &str)]| list(&to_client(map(pairs), OURS, &Via::new("gw")));
     let both = told(&[("transfer-encoding", "chunked"), ("content-length", "3")]);
     assert_eq!(both, ["via: 1.1 tidegate-gw"]);
     let etag = ("etag", "\"a\"");
