@@ -26,6 +26,20 @@ fn later(seconds: u64) -> Time {
     NOW.plus(Duration::from_secs(seconds))
 }
 
+/// Creates a store with this many feeds, and their names.
+fn store_of_many(count: usize) -> (Arc<ScriptedStore>, Vec<String>) {
+    let names: Vec<String> = (0..count).map(|n| format!("feed{n}")).collect();
+    (store_of(&names.iter().map(String::as_str).collect::<Vec<_>>()), names)
+}
+
+impl Gateway {
+    /// Stops this gateway and starts the next one `seconds` after [`NOW`].
+    async fn restart(self, seconds: u64) -> Self {
+        let publisher = Arc::clone(&self.publisher);
+        Self::start_later(&self.stop().await, &publisher, seconds).await
+    }
+}
+
 /// The record of the feed `news` with another address.
 fn moved() -> FeedRecord {
     FeedRecord { url: "http://elsewhere.example/".into(), ..record("news") }
@@ -368,10 +382,8 @@ async fn a_stop_answers_who_waits_and_writes_what_is_to_be_remembered() {
 
 #[tokio::test]
 async fn many_feeds_are_polled_within_the_bound_on_requests() {
-    let names: Vec<String> = (0..500).map(|n| format!("feed{n}")).collect();
-    let store = store_of(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let publisher = Publisher::gated("one");
-    let gateway = Gateway::start(&store, &publisher).await;
+    let gateway = Gateway::start(&store_of_many(500).0, &publisher).await;
     gateway.clock.set(later(600));
     let limit = PollSettings::default().at_once;
     eventually(|| publisher.requests() == limit).await;
@@ -379,7 +391,7 @@ async fn many_feeds_are_polled_within_the_bound_on_requests() {
     assert_eq!(flying, limit);
     publisher.release(10_000);
     eventually(|| gateway.poller.totals().polls() >= 500).await;
-    assert_eq!(Arc::clone(&gateway.store).writes().0, 500);
+    assert_eq!(gateway.store.writes().0, 500);
 }
 
 #[tokio::test]

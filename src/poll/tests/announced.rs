@@ -145,8 +145,7 @@ async fn what_was_found_before_it_is_listed_is_not_looked_for_again() {
 #[tokio::test(start_paused = true)]
 async fn a_publisher_that_fails_keeps_its_pause() {
     let (gateway, script) = left().await;
-    let wait = Some(Duration::from_secs(5000));
-    gateway.publisher.fails(status_error(503, wait));
+    gateway.publisher.fails(status_error(503, Some(Duration::from_secs(5000))));
     gateway.poll().await;
     let polls = gateway.publisher.requests();
     gateway.clock.set(later(1000));

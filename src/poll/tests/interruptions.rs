@@ -62,15 +62,13 @@ async fn a_pause_forgets_neither_polls_nor_interruptions() {
 
     // The same holds after a restart, except that polls are not stored.
     gateway.store.set_record(&paused);
-    let (store, publisher) = (Arc::clone(&gateway.store), Arc::clone(&gateway.publisher));
-    gateway.stop().await;
-    publisher.says("one", "1");
-    let gateway = Gateway::start_later(&store, &publisher, 30).await;
+    gateway.publisher.says("one", "1");
+    let gateway = gateway.restart(30).await;
     assert_eq!(interruptions(&gateway), [(Failed, 10, Some(20))]);
-    let asked = publisher.requests();
+    let asked = gateway.publisher.requests();
 
     gateway.poller.put(feed).await.unwrap();
-    eventually(|| publisher.requests() > asked).await;
+    eventually(|| gateway.publisher.requests() > asked).await;
     eventually(|| !gateway.status().polls.is_empty()).await;
     let status = gateway.status();
     assert_eq!((status.polls[0].outcome, status.failures), (PollEnding::NotModified, 0));

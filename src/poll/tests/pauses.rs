@@ -52,8 +52,7 @@ async fn what_stands_in_the_line_of_a_host_waits_for_the_end_of_its_pause() {
     assert_eq!(publisher.requests(), 1);
 
     // The pause survives a restart.
-    let store = gateway.stop().await;
-    let gateway = Gateway::start_later(&store, &publisher, 60).await;
+    let gateway = gateway.restart(60).await;
     a_while().await;
     assert_eq!(publisher.requests(), 1);
     assert!(feeds.iter().all(|feed| next(&gateway, feed).at >= later(1700)));
