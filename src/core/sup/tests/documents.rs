@@ -89,6 +89,13 @@ fn an_update_is_listed_for_its_period_and_the_slack() {
 }
 
 #[test]
+fn documents_reach_back_a_tenth_further_and_age_a_twentieth() {
+    let periods = [1, 60, 300, 600, 3600, 86_400];
+    assert_eq!(periods.map(|period| slack(period).as_secs()), [10, 16, 40, 70, 370, 8650]);
+    assert_eq!(periods.map(|period| step(period).as_secs()), [1, 3, 15, 30, 60, 60]);
+}
+
+#[test]
 fn epochs_of_before_a_restart_bear_the_closing_of_the_next() {
     let mut windows = Windows::new(600);
     for (epoch, seconds, feed) in [(5, 0, "a"), (6, 100, "b"), (7, 101, "c")] {

@@ -1,8 +1,13 @@
 //! Consumers that alternate between gateways on the same log.
 
 use super::super::*;
-use super::model::{Consumer, Writing, run, time};
-use crate::model::{SupId, Tick};
+use crate::model::{SupId, Tick, Time};
+use proptest::prelude::*;
+use std::collections::HashMap;
+
+fn time(seconds: i64) -> Time {
+    Time::from_unix(1_800_000_000 + seconds)
+}
 
 fn feed(epoch: u64) -> SupId {
     SupId::new(&format!("feed-{epoch}")).unwrap()
@@ -22,13 +27,14 @@ fn windows(others: bool) -> Windows {
     windows
 }
 
-fn document(windows: &Windows) -> SupDocument {
-    let text = windows.window(60).write(&[60, 3600], |p| format!("http://g.example/{p}"), |_| true);
+fn document(windows: &Windows, period: u32) -> SupDocument {
+    let window = windows.window(period);
+    let text = window.write(&[60, 300, 3600], |p| format!("http://g.example/{p}"), |_| true);
     read(text.as_bytes()).unwrap()
 }
 
 fn told(follower: &mut Follower, windows: &Windows) -> (Vec<SupId>, FollowerStatus) {
-    let News { updates, standing } = follower.apply_document(&document(windows));
+    let News { updates, standing } = follower.apply_document(&document(windows, 60));
     (updates.into_iter().map(|update| update.id).collect(), standing)
 }
 
@@ -45,7 +51,7 @@ fn an_update_is_listed_for_who_asked_another_gateway_before_it() {
         second.add_epoch(closed(1, 98));
         second.add_epoch(closed(2, 98));
         second.finish(time(176), time(176));
-        assert_eq!(document(&second).since, time(99));
+        assert_eq!(document(&second, 60).since, time(99));
         assert_eq!(told(&mut follower, &second), (news, FollowerStatus::Complete));
     }
 }
@@ -57,16 +63,16 @@ fn an_update_bears_the_time_by_which_it_was_found() {
     let mut windows = windows(false);
     windows.add_epoch(closed(1, 99));
     windows.finish(time(100), time(103));
-    assert_eq!(document(&windows).updated, time(99));
+    assert_eq!(document(&windows, 60).updated, time(99));
     windows.add_epoch(closed(2, 101));
     windows.add_epoch(closed(3, 101));
     windows.finish(time(178), time(178));
-    let found = document(&windows);
+    let found = document(&windows, 60);
     assert_eq!((found.since, found.updated), (time(101), time(177)));
     let ids: Vec<SupId> = found.updates.into_iter().map(|update| update.id).collect();
     assert_eq!(ids, [feed(3), feed(2), feed(1)]);
     windows.finish(time(180), time(180));
-    assert_eq!(document(&windows).updates.len(), 1);
+    assert_eq!(document(&windows, 60).updates.len(), 1);
 }
 
 #[test]
@@ -83,19 +89,91 @@ fn what_is_listed_for_other_gateways_is_kept_as_much_longer() {
     }
 }
 
-/// Twenty consumers ask three gateways at random. The clock of the writing one is two seconds behind; the others' are
-/// two ahead and right. The writer sometimes learns late that an epoch is closed.
-#[test]
-fn who_asks_gateways_whose_clocks_differ_misses_nothing() {
-    let missed = |has_others| {
-        let (begins, late, feeds) = ((1, 100), (3, 14), 1 << 31);
-        let (epochs, changes, updates, is_killed) = (3, 1, 900, false);
-        let writing = Writing { begins, epochs, late, feeds, changes, updates, is_killed };
-        let consumer = |number| Consumer { next: 3 * number, ..Consumer::new(60, 70, 9) };
-        let mut consumers: Vec<_> = (0..20).map(consumer).collect();
-        run(&writing, &[-2, 2, 0], has_others, &mut consumers);
-        consumers.iter().map(|consumer| consumer.missed).sum::<usize>()
-    };
-    assert_eq!(missed(true), 0);
-    assert!(missed(false) > 0, "clocks that differ made no difference");
+/// A gateway: the lead of its clock, and what it has read of the log.
+struct GatewayClock {
+    ahead: i64,
+    windows: Windows,
+    read: usize,
+}
+
+/// Seconds between two events: few, about the interval of a document, or beyond one.
+fn wait() -> impl Strategy<Value = i64> {
+    prop_oneof![4 => 0..3_i64, 4 => 60..90_i64, 1 => 200..500_i64, 1 => 3000..4500_i64]
+}
+
+proptest! {
+    /// The first gateway writes; each epoch is readable at each gateway a little later, and gateways are killed. What
+    /// the one that is asked can read, the consumer has been told then.
+    #[test]
+    fn who_follows_the_draft_misses_nothing_whichever_gateway_is_asked(
+        leads in proptest::collection::vec(-2..=2_i64, 1..4),
+        events in proptest::collection::vec(
+            (wait(), 0..6_u8, 0..6_usize, 0..8_u64, [0..15_i64; 3]), 1..150
+        ),
+    ) {
+        let start = |ahead| GatewayClock { ahead, windows: windows(leads.len() > 1), read: 0 };
+        let mut gateways: Vec<_> = leads.iter().copied().map(start).collect();
+        // The epochs, each with the feed's update and the time from which each gateway can read it.
+        let mut log: Vec<(Closed, [i64; 3])> = Vec::new();
+        let mut ticks: HashMap<SupId, Tick> = HashMap::new();
+        let (mut follower, mut told) = (Follower::new(), HashMap::<SupId, String>::new());
+        let mut now = 0;
+        for (wait, event, number, changed, late) in events {
+            now += wait;
+            let number = number % leads.len();
+            let gateway = &mut gateways[number];
+            // An epoch is not closed before the last one can be read here.
+            let can_close = log.last().is_none_or(|(_, readable)| readable[0] <= now);
+            match event {
+                0..=1 if can_close => {
+                    let (at, id) = (time(now + leads[0]), feed(changed));
+                    let tick = Tick::next(at, ticks.get(&id).copied());
+                    ticks.insert(id.clone(), tick);
+                    let epoch = u64::try_from(log.len()).unwrap() + 1;
+                    let closed = Closed { epoch, at, changes: vec![(id, tick)] };
+                    log.push((closed, late.map(|by| now + by)));
+                    continue;
+                }
+                2 => {
+                    *gateway = start(leads[number]);
+                    continue;
+                }
+                _ => {}
+            }
+            while let Some((closed, readable)) = log.get(gateway.read)
+                && readable[number] <= now
+            {
+                gateway.windows.add_epoch(closed.clone());
+                gateway.read += 1;
+            }
+            gateway.windows.finish(time(now + gateway.ahead), time(now + gateway.ahead));
+            let known = &log[..gateway.read];
+            let (is_first, mut period) = (follower.known().is_none(), 60);
+            loop {
+                let document = document(&gateway.windows, period);
+                let News { updates, standing } = follower.apply_document(&document);
+                let updates = updates.into_iter().map(|it| (it.id, it.update.into()));
+                let mut news: Vec<(SupId, String)> = updates.collect();
+                let is_behind = is_first || matches!(standing, FollowerStatus::Missed { .. });
+                if is_behind {
+                    // It reads every feed.
+                    let changes = known.iter().flat_map(|(closed, _)| &closed.changes);
+                    news.extend(changes.map(|(id, tick)| (id.clone(), tick.update_id())));
+                }
+                for (id, update) in news {
+                    let last = told.entry(id).or_default();
+                    *last = std::mem::take(last).max(update);
+                }
+                match standing {
+                    FollowerStatus::Ask { period: longer, .. } => period = longer,
+                    _ => break,
+                }
+            }
+            for (id, tick) in known.iter().flat_map(|(closed, _)| &closed.changes) {
+                let last = told.get(id);
+                let is_told = last.is_some_and(|last| *last >= tick.update_id());
+                prop_assert!(is_told, "{id} at {now}: {last:?}");
+            }
+        }
+    }
 }
