@@ -276,21 +276,19 @@ fn a_clock_that_is_set_back_puts_nothing_off() {
 }
 
 proptest! {
-    /// Invariants: there is always a next step, requests are bounded, and a hub is only trusted while it delivers.
+    /// Invariants: there is always a next step, and a hub is only trusted while it delivers.
     #[test]
     fn whatever_happens(acts in proptest::collection::vec(
         (0..6_u8, any::<[bool; 3]>(), any::<u64>(), prop_oneof![0u64..20, 0u64..200_000]), 1..200
     )) {
         let mut it = new(&[A, B]);
-        let (mut now, mut asked) = (at(0), Vec::new());
+        let mut now = at(0);
         for (act, [changed, told, expected], lease, wait) in acts {
             now = now.plus(Duration::from_secs(wait));
             let (is_ours, mode) = (told, if changed { Intent::Subscribe } else { Intent::Unsubscribe });
             let topic = if is_ours { TOPIC } else { "https://x.example/" };
             match act {
-                0 => if due(&mut it, now) {
-                    asked.push(now);
-                },
+                0 => _ = due(&mut it, now),
                 1 => failed(&mut it, "no", None, now),
                 2 | 3 => {
                     let said = if act == 2 { intent(mode, topic, lease) } else { denied(topic) };
@@ -305,10 +303,6 @@ proptest! {
                 prop_assert!(it.is_held(now) && it.trust.is_relied_on(now));
             }
             prop_assert!(!describe(&it, now).is_empty());
-        }
-        let most = 2 * ATTEMPTS_PER_DAY as usize;
-        for window in asked.windows(most + 1) {
-            prop_assert!(window[most].since(window[0]) >= Duration::from_secs(86_400));
         }
     }
 }
