@@ -108,7 +108,7 @@ proptest! {
     fn who_follows_the_draft_misses_nothing_whichever_gateway_is_asked(
         leads in proptest::collection::vec(-2..=2_i64, 1..4),
         events in proptest::collection::vec(
-            (wait(), 0..6_u8, 0..6_usize, 0..8_u64, [0..15_i64; 3]), 1..150
+            (wait(), 0..6_u8, 0..6_usize, 0..8_u64, [0..15_i64, 0..15_i64, 0..15_i64]), 1..150
         ),
     ) {
         let start = |ahead| GatewayClock { ahead, windows: windows(leads.len() > 1), read: 0 };
