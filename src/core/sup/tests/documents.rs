@@ -105,6 +105,8 @@ fn epochs_of_before_a_restart_bear_the_closing_of_the_next() {
     windows.finish(at(150), at(150));
     assert_eq!(windows.epoch(), 7);
     assert_eq!(listed(&windows, 60), ["c", "b", "a"]);
+    windows.finish(at(177), at(177));
+    assert_eq!(listed(&windows, 60), ["c", "b"]);
     windows.finish(at(178), at(178));
     // For `c` it is unknown how late it became readable; for `a` and `b` it is known.
     assert_eq!(listed(&windows, 60), ["c"]);
@@ -121,6 +123,11 @@ fn a_clock_that_goes_back_takes_nothing_out_and_nothing_back() {
     windows.finish(at(3), at(3));
     assert_eq!(windows.window(60).updated, before);
     assert_eq!(listed(&windows, 60), ["c", "b", "a"]);
+    // The last document was later than any update.
+    windows.finish(at(1500), at(1500));
+    windows.add_epoch(closed(4, 3, &["d"]));
+    windows.finish(at(4), at(4));
+    assert_eq!(listed(&windows, 60), ["d"]);
 }
 
 const GOOD: &str = r#"{"updates":[["a-1","u"]],"period":60,"since_time":"2026-11-20T16:20:05Z",
