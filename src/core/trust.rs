@@ -73,7 +73,6 @@ pub fn check_certificates(path: &Path) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    /// The certificate of the tests' own authority.
     const OUR_CA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../net/fetch/clients/test-ca.pem");
 
     #[test]

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::indexing_slicing, clippy::string_slice)]
 
+use crate::fetch::{AllowPrivate, FetchSettings};
 use crate::origin::{OriginConfig, OriginPlace, OriginSite, PassMode};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -11,49 +12,78 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate_core::model::FeedName;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 use url::Url;
 
 /// Computes a publisher's raw response from the head of a request.
 type Script = dyn Fn(&str) -> Vec<u8> + Send + Sync;
 
 /// A publisher in this process that records the heads of all requests.
+#[derive(Clone)]
 pub struct Publisher {
     pub port: u16,
     heads: Arc<Mutex<Vec<String>>>,
+    script: Arc<Script>,
 }
 
 impl Publisher {
     /// Starts a publisher that answers each request with the raw bytes of `script`.
     pub async fn start(script: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        Self::listen(script, |publisher, socket| publisher.answer(socket)).await
+    }
+
+    /// Starts one that speaks TLS and offers these ALPN protocols; it is to be reached as `localhost`.
+    #[cfg(test)]
+    pub async fn start_tls(
+        protocols: &[&[u8]],
+        script: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static,
+    ) -> Self {
+        let acceptor = tokio_rustls::TlsAcceptor::from(tls(protocols));
+        Self::listen(script, move |publisher, socket| {
+            let accepting = acceptor.accept(socket);
+            async move {
+                if let Ok(stream) = accepting.await {
+                    publisher.answer(stream).await;
+                }
+            }
+        })
+        .await
+    }
+
+    async fn listen<F: Future<Output = ()> + Send + 'static>(
+        script: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static,
+        serve: impl Fn(Self, TcpStream) -> F + Send + 'static,
+    ) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let heads = Arc::new(Mutex::new(Vec::new()));
-        let (seen, script) = (Arc::clone(&heads), Arc::new(script) as Arc<Script>);
+        let publisher = Self { port, heads: Arc::default(), script: Arc::new(script) };
+        let serving = publisher.clone();
         tokio::spawn(async move {
-            while let Ok((mut socket, _)) = listener.accept().await {
-                let (seen, script) = (Arc::clone(&seen), Arc::clone(&script));
-                tokio::spawn(async move {
-                    let mut head = Vec::new();
-                    while !head.ends_with(b"\r\n\r\n") {
-                        match socket.read_u8().await {
-                            Ok(byte) => head.push(byte),
-                            Err(_) => return,
-                        }
-                    }
-                    let head = String::from_utf8(head).unwrap();
-                    seen.lock().unwrap().push(head.clone());
-                    let answer = script(&head);
-                    let _ = socket.write_all(&answer).await;
-                    // An empty answer means a publisher that never answers.
-                    if answer.is_empty() || answer.ends_with(b"STALL") {
-                        std::future::pending::<()>().await;
-                    }
-                });
+            while let Ok((socket, _)) = listener.accept().await {
+                tokio::spawn(serve(serving.clone(), socket));
             }
         });
-        Self { port, heads }
+        publisher
+    }
+
+    async fn answer(self, mut stream: impl AsyncRead + AsyncWrite + Unpin) {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            match stream.read_u8().await {
+                Ok(byte) => head.push(byte),
+                Err(_) => return,
+            }
+        }
+        let head = String::from_utf8(head).unwrap();
+        self.heads.lock().unwrap().push(head.clone());
+        let answer = (self.script)(&head);
+        let _ = stream.write_all(&answer).await;
+        // An empty answer means a publisher that never answers.
+        if answer.is_empty() || answer.ends_with(b"STALL") {
+            std::future::pending::<()>().await;
+        }
+        let _ = stream.shutdown().await;
     }
 
     pub fn url(&self, path: &str) -> String {
@@ -85,7 +115,11 @@ pub fn our_ca() -> PathBuf {
     concat!(env!("CARGO_MANIFEST_DIR"), "/fetch/clients/test-ca.pem").into()
 }
 
-/// Builds a response with a body and its length.
+/// Returns settings by which all private addresses may be asked.
+pub fn all_private() -> FetchSettings {
+    FetchSettings { allow_private: AllowPrivate::All, ..FetchSettings::default() }
+}
+
 pub fn response(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     let length = body.len();
     let head = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n{headers}");

@@ -163,7 +163,6 @@ mod tests {
     use tidegate_status::PollEnding;
     use tokio_util::sync::CancellationToken;
 
-    /// Changes the state of a feed.
     fn touch(observation: &Observation<'_>) -> Result<(Option<Change>, ()), CommitError> {
         let state = state(observation.snapshot, BodyPrints { wire: 1, body: 1 }, observation.now);
         let base = observation.snapshot.map_or(Revision(0), |it| it.state.revision);

@@ -10,6 +10,8 @@
 mod calls;
 mod lanes;
 mod ledger;
+#[cfg(test)]
+mod testing;
 mod worker;
 
 pub use ledger::{AskError, SubscriptionCount};

@@ -49,9 +49,9 @@ pub fn turned_over(known: Overlap, turnover: Turnover, since: Duration, now: Tim
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_core::model::{Format, Hold};
+    use crate::testing::double::{NOW, hold};
+    use tidegate_core::model::Format;
 
-    const NOW: Time = Time::from_unix(1_795_191_605);
     const HOUR: Duration = Duration::from_secs(3600);
 
     fn state(current: u32) -> FeedState {
@@ -73,18 +73,7 @@ mod tests {
     #[test]
     fn what_says_nothing_of_items_between_is_left_out() {
         let counts = created(10);
-        let hold = Some(Hold {
-            reason: String::new(),
-            kind: "empty".to_owned(),
-            since: NOW,
-            row_since: NOW,
-            observations: 1,
-            documents: 1,
-            body: 0,
-            source: 0,
-            kept: 0,
-            decision: None,
-        });
+        let hold = Some(hold(NOW));
         for (before, after) in [
             (state(0), state(10)),
             (state(10), FeedState { says_complete: true, ..state(10) }),

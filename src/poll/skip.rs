@@ -37,11 +37,8 @@ mod tests {
     use std::time::Duration;
 
     fn from(at: &str, hours: &[u8], days: &[u8]) -> String {
-        let hints = UpdateHints {
-            skip_hours: hours.to_vec(),
-            skip_days: days.to_vec(),
-            ..UpdateHints::default()
-        };
+        let (skip_hours, skip_days) = (hours.to_vec(), days.to_vec());
+        let hints = UpdateHints { skip_hours, skip_days, ..UpdateHints::default() };
         allowed_from(Time::parse_rfc3339(at).unwrap(), &hints).to_string()
     }
 

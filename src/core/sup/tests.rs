@@ -1,3 +1,2 @@
 mod documents;
 mod gateways;
-mod model;

@@ -143,22 +143,20 @@ mod tests {
 
     #[test]
     fn headers_go_before_elements() {
-        let header = links(&["https://a.example/"], Some("https://news.example/a"));
-        let element = links(&["https://b.example/"], Some("https://news.example/b"));
-        let found = of(&header, &element).unwrap();
-        assert_eq!(
-            (found.hubs, found.topic.as_str()),
-            (header.hubs.clone(), "https://news.example/a")
-        );
-        let found = of(&HubLinks::default(), &element).unwrap();
-        assert_eq!(
-            (found.hubs, found.topic.as_str()),
-            (element.hubs.clone(), "https://news.example/b")
-        );
-        // A hub in a header, and the own address in the document.
-        let found = of(&links(&["https://a.example/"], None), &element).unwrap();
-        assert_eq!((found.hubs, found.topic.as_str()), (header.hubs, "https://news.example/b"));
-        assert_eq!(of(&HubLinks::default(), &links(&[], Some(FEED))), None);
+        let (a, b) = ("https://a.example/", "https://b.example/");
+        let (at_a, at_b) = ("https://news.example/a", "https://news.example/b");
+        let (none, header, element) =
+            (HubLinks::default(), links(&[a], Some(at_a)), links(&[b], Some(at_b)));
+        // At last a hub in a header, and the own address in the document.
+        for (headers, elements, hub, topic) in [
+            (&header, &element, a, at_a),
+            (&none, &element, b, at_b),
+            (&links(&[a], None), &element, a, at_b),
+        ] {
+            let (hubs, topic) = (vec![hub.to_owned()], topic.to_owned());
+            assert_eq!(of(headers, elements), Some(Discovery { hubs, topic }));
+        }
+        assert_eq!(of(&none, &links(&[], Some(FEED))), None);
     }
 
     #[test]

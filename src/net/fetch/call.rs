@@ -155,26 +155,18 @@ mod tests {
 
     fn get(url: &str) -> CallRequest {
         let url = Url::parse(url).unwrap();
-        CallRequest::get(url, LeadScope::default(), Time::from_unix(0))
+        CallRequest { answer: 8, ..CallRequest::get(url, LeadScope::default(), Time::from_unix(0)) }
     }
 
-    async fn ask_once(
-        request: CallRequest,
-        allow_private: AllowPrivate,
-    ) -> Result<Called, FetchError> {
+    fn page(method: Method, url: &str) -> CallRequest {
+        let url = Url::parse(url).unwrap();
+        CallRequest { method, ..CallRequest::page(url, LeadScope::default(), Time::from_unix(0)) }
+    }
+
+    async fn send(request: CallRequest, allow_private: AllowPrivate) -> Result<Called, FetchError> {
         let limits = FetchLimits { call: Duration::from_secs(2), ..FetchLimits::STANDARD };
         let settings = FetchSettings { allow_private, limits, ..FetchSettings::default() };
         services(settings).unwrap().call.oneshot(request).await
-    }
-
-    async fn call(
-        url: &str,
-        send: Option<CallBody>,
-        allow_private: AllowPrivate,
-    ) -> Result<Called, FetchError> {
-        let method = if send.is_some() { Method::POST } else { Method::GET };
-        let (sent, request) = (send.unwrap_or_default(), get(url));
-        ask_once(CallRequest { method, sent, answer: 8, ..request }, allow_private).await
     }
 
     #[tokio::test]
@@ -184,13 +176,12 @@ mod tests {
             _ => response("503 Busy", "retry-after: 7\r\n", b"12345678"),
         })
         .await;
-        let url = publisher.url("/a?b=c&d");
-        let called = call(&url, None, AllowPrivate::All).await.unwrap();
+        let called = send(get(&publisher.url("/a?b=c&d")), AllowPrivate::All).await.unwrap();
         let body = Bytes::from_static(b"12345678");
         let (retry_after, leads) = (Some(Duration::from_secs(7)), called.leads.clone());
         let busy = Called { status: 503, body, whole: true, retry_after, leads, location: None };
         assert_eq!(called, busy);
-        let long = call(&publisher.url("/long"), None, AllowPrivate::All).await.unwrap();
+        let long = send(get(&publisher.url("/long")), AllowPrivate::All).await.unwrap();
         assert_eq!((long.body.len(), long.whole), (8, false));
         let head = publisher.heads().remove(0);
         assert!(head.starts_with("get /a?b=c&d http/1.1\r\n"), "{head}");
@@ -200,14 +191,15 @@ mod tests {
 
     #[tokio::test]
     async fn a_post_carries_its_headers_and_no_redirect_is_followed() {
-        let publisher =
-            Publisher::start(|_| response("307 Elsewhere", "location: /b\r\n", b"")).await;
+        let leads = response("307 Elsewhere", "location: /b\r\n", b"");
+        let publisher = Publisher::start(move |_| leads.clone()).await;
         let mut headers = HeaderMap::new();
         headers.insert("content-type", HeaderValue::from_static("text/plain"));
         headers.append("link", HeaderValue::from_static("<a>; rel=hub"));
         headers.append("link", HeaderValue::from_static("<b>; rel=self"));
         let sent = CallBody { headers, body: Bytes::from_static(b"hello") };
-        let called = call(&publisher.url("/a"), Some(sent), AllowPrivate::All).await.unwrap();
+        let post = CallRequest { method: Method::POST, sent, ..get(&publisher.url("/a")) };
+        let called = send(post, AllowPrivate::All).await.unwrap();
         assert_eq!(called.status, 307);
         assert_eq!(called.location, Url::parse(&publisher.url("/b")).ok());
         let heads = publisher.heads();
@@ -225,13 +217,6 @@ mod tests {
         assert!(!format!("{request:?}").contains("token"), "{request:?}");
     }
 
-    async fn ask(url: &str, get: bool, allow_private: AllowPrivate) -> Result<Called, FetchError> {
-        let (url, now) = (Url::parse(url).unwrap(), Time::from_unix(0));
-        let method = if get { Method::GET } else { Method::HEAD };
-        let request = CallRequest { method, ..CallRequest::page(url, LeadScope::default(), now) };
-        ask_once(request, allow_private).await
-    }
-
     #[tokio::test]
     async fn one_request_and_no_body() {
         let publisher = Publisher::start(|head| {
@@ -242,9 +227,11 @@ mod tests {
             b"HTTP/1.1 410 Gone\r\nretry-after: 7\r\ncontent-length: 1000000\r\n\r\nSTALL".to_vec()
         })
         .await;
-        let head = ask(&publisher.url("/a#b"), false, AllowPrivate::All).await.unwrap();
+        let head = page(Method::HEAD, &publisher.url("/a#b"));
+        let head = send(head, AllowPrivate::All).await.unwrap();
         assert_eq!((head.status, head.retry_after, head.location), (405, None, None));
-        let get = ask(&publisher.url("/a"), true, AllowPrivate::All).await.unwrap();
+        let get = page(Method::GET, &publisher.url("/a"));
+        let get = send(get, AllowPrivate::All).await.unwrap();
         assert_eq!((get.status, get.retry_after), (410, Some(Duration::from_secs(7))));
         let heads = publisher.heads();
         assert_eq!(heads.len(), 2);
@@ -266,12 +253,13 @@ mod tests {
             "http://169.254.169.254/latest/meta-data/".to_owned(),
             format!("http://localhost:{}/a", publisher.port),
         ] {
-            let called = call(&url, None, AllowPrivate::No).await.map(|_| ());
-            for refused in [called, ask(&url, false, AllowPrivate::No).await.map(|_| ())] {
-                let Err(FetchError::Refused { refusal: Refusal::Address { .. }, .. }) = refused
-                else {
-                    panic!("{url}: {refused:?}");
-                };
+            for request in [get(&url), page(Method::HEAD, &url)] {
+                let refused = send(request, AllowPrivate::No).await;
+                let refused = refused.expect_err(&url);
+                assert!(
+                    matches!(refused, FetchError::Refused { refusal: Refusal::Address { .. }, .. }),
+                    "{url}: {refused:?}"
+                );
             }
         }
         assert_eq!(publisher.heads().len(), 0);
@@ -280,7 +268,7 @@ mod tests {
     #[tokio::test]
     async fn an_address_that_never_answers_has_its_time() {
         let publisher = Publisher::start(|_| Vec::new()).await;
-        let failed = call(&publisher.url("/a"), None, AllowPrivate::All).await;
+        let failed = send(get(&publisher.url("/a")), AllowPrivate::All).await;
         assert!(matches!(failed, Err(FetchError::Timeout { .. })), "{failed:?}");
     }
 }

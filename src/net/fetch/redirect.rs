@@ -79,33 +79,34 @@ mod tests {
         RedirectChain::new(&Url::parse(url).unwrap(), false)
     }
 
-    fn moved(chain: &RedirectChain) -> Option<&str> {
-        chain.moved_to.as_ref().map(Url::as_str)
-    }
-
+    /// At the end the number of notes, the last address and the one to which the feed moved.
     #[test]
-    fn only_permanent_redirects_at_the_beginning_move_a_feed() {
-        let mut t = new_chain("https://a.org/feed");
-        t.follow(301, Some(b"/new")).unwrap();
-        t.follow(308, Some(b"https://b.org/x#top")).unwrap();
-        assert_eq!(moved(&t), Some("https://b.org/x"));
-        t.follow(302, Some(b"https://c.org/")).unwrap();
-        t.follow(301, Some(b"https://d.org/")).unwrap();
-        assert_eq!(moved(&t), Some("https://b.org/x"));
-        assert_eq!(t.url.as_str(), "https://d.org/");
-
-        let mut t = new_chain("https://a.org/feed");
-        t.follow(307, Some(b"https://b.org/")).unwrap();
-        assert_eq!(moved(&t), None);
-    }
-
-    #[test]
-    fn a_downgrade_is_followed_and_noted_but_not_remembered() {
-        let mut t = new_chain("https://a.org/feed");
-        t.follow(301, Some(b"http://a.org/feed")).unwrap();
-        assert_eq!((t.url.as_str(), moved(&t), t.notes.len()), ("http://a.org/feed", None, 1));
-        t.follow(301, Some(b"http://b.org/feed")).unwrap();
-        assert_eq!(moved(&t), None);
+    fn only_permanent_redirects_at_the_beginning_move_a_feed_and_no_downgrade() {
+        let (start, moved) = ("https://a.org/feed", Some("https://b.org/x"));
+        let permanent = [(301, "/new"), (308, "https://b.org/x#top")];
+        let later = [permanent[0], permanent[1], (302, "https://c.org/"), (301, "https://d.org/")];
+        for (start, redirects, notes, url, moved) in [
+            (start, &permanent[..], 0, "https://b.org/x", moved),
+            (start, &later, 0, "https://d.org/", moved),
+            (start, &[(307, "https://b.org/")], 0, "https://b.org/", None),
+            (start, &[(301, "http://a.org/feed")], 1, "http://a.org/feed", None),
+            (start, &[(301, "http://a.org/"), (301, "http://b.org/")], 1, "http://b.org/", None),
+            // It brings no credentials.
+            (
+                "http://a.org/",
+                &[(301, "http://u:p@b.org/")],
+                0,
+                "http://b.org/",
+                Some("http://b.org/"),
+            ),
+        ] {
+            let mut chain = new_chain(start);
+            for (code, location) in redirects {
+                chain.follow(*code, Some(location.as_bytes())).unwrap();
+            }
+            let moved_to = chain.moved_to.as_ref().map(Url::as_str);
+            assert_eq!((chain.notes.len(), chain.url.as_str(), moved_to), (notes, url, moved));
+        }
     }
 
     #[test]
@@ -128,12 +129,5 @@ mod tests {
             assert!(refused.to_string().ends_with("without a usable location"), "{bad:?}");
             assert_eq!(refused.status(), Some(302));
         }
-    }
-
-    #[test]
-    fn a_redirect_brings_no_credentials() {
-        let mut t = new_chain("http://a.org/");
-        t.follow(301, Some(b"http://u:p@b.org/")).unwrap();
-        assert_eq!((t.url.as_str(), moved(&t)), ("http://b.org/", Some("http://b.org/")));
     }
 }

@@ -222,44 +222,14 @@ fn describe_error(error: &FetchError, manner: Manner) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::{memory, open, topics_of_size};
+    use super::super::{Calling, HubSettings};
     use super::*;
     use crate::domains::host_name;
-    use crate::host_queue::HostQueue;
-    use crate::hub::{Calling, Hub, HubConfig, HubDocument, HubSettings};
     use crate::testing::owners::gateway;
     use std::sync::Arc;
-    use tidegate_core::clock::ManualClock;
-    use tidegate_core::model::{EndpointId, FeedName, Time};
-    use tidegate_core::websub::Subscription;
+    use tidegate_core::model::FeedName;
     use tidegate_net::fetch::{AllowPrivate, Call};
-    use tidegate_store::Store;
-
-    /// Answers every request with a document of this size.
-    fn topics_of_size(bytes: impl Fn() -> usize + Send + Sync + 'static) -> Topics {
-        Arc::new(move |_| {
-            let body = vec![b' '; bytes()].into();
-            Box::pin(async { Ok(HubDocument { body, ..HubDocument::default() }) })
-        })
-    }
-
-    fn clock() -> Arc<ManualClock> {
-        Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)))
-    }
-
-    async fn hub(store: Store, call: Call) -> Hub {
-        let parts = HubConfig {
-            store: Arc::new(store),
-            clock: clock(),
-            hosts: HostQueue::new(),
-            settings: HubSettings::default(),
-            calling: Calling {
-                callbacks: call.clone(),
-                webhooks: call,
-                allow_private: AllowPrivate::No,
-            },
-        };
-        Hub::open(parts).await.unwrap()
-    }
 
     fn delivery() -> Task {
         let (feed, topic) = (FeedName::new("news").unwrap(), "https://gate.example/feeds/news");
@@ -275,24 +245,21 @@ mod tests {
 
     #[tokio::test]
     async fn a_document_that_is_too_large_is_no_failure_of_the_callback() {
-        let own = EndpointId::own("gate").unwrap();
-        let store = Store::in_memory(Some(own), clock()).unwrap();
         let ended = tower::service_fn(async |_: CallRequest| {
             Ok(Called { status: 410, whole: true, ..Called::default() })
         });
-        let (hub, task) = (hub(store, Call::new(ended)).await, delivery());
+        let (hub, task) = (open(memory(), Call::new(ended)).await, delivery());
         let outcome = perform(&hub.0, &topics_of_size(|| DOCUMENT_LIMIT + 1), &task).await;
         let CallOutcome::End { why, of_document: true } = outcome else { panic!("{outcome:?}") };
         assert!(why.contains("at most 16777216"), "{why}");
         assert_eq!(perform(&hub.0, &topics_of_size(|| DOCUMENT_LIMIT), &task).await, gone());
     }
 
-    /// Checks the delay before the host may be called again.
     #[tokio::test(start_paused = true)]
     async fn a_host_is_called_at_a_bounded_rate() {
         let answers = async |_: CallRequest| Ok(Called { status: 204, ..Called::default() });
-        let store = Store::in_memory(None, clock()).unwrap();
-        let (hub, mut task) = (hub(store, Call::new(tower::service_fn(answers))).await, delivery());
+        let call = Call::new(tower::service_fn(answers));
+        let (hub, mut task) = (open(memory(), call).await, delivery());
         for (callback, bytes, expected) in [
             ("https://small.example/", 0, 400),
             ("https://large.example/", DOCUMENT_LIMIT, 400 + 30_000),
@@ -306,7 +273,6 @@ mod tests {
         }
     }
 
-    /// Strangers' callbacks and the operator's webhooks have separate SSRF guards.
     #[tokio::test]
     async fn what_strangers_name_is_never_called_as_what_the_operator_names() {
         let answers = |status| {
@@ -314,9 +280,7 @@ mod tests {
                 std::future::ready(Ok(Called { status, whole: true, ..Called::default() }))
             }))
         };
-        let own = EndpointId::own("gate").unwrap();
-        let store = Store::in_memory(Some(own), clock()).unwrap();
-        let hub = hub(store, answers(204)).await;
+        let hub = open(memory(), answers(204)).await;
         let (callbacks, webhooks) = (answers(410), answers(204));
         let calling = Calling { callbacks, webhooks, allow_private: AllowPrivate::No };
         hub.reconfigure(calling, HubSettings::default());
@@ -335,8 +299,7 @@ mod tests {
         let call = tower::service_fn(async |request: CallRequest| -> Result<Called, FetchError> {
             panic!("{} was called", request.url)
         });
-        let store = Store::in_memory(None, clock()).unwrap();
-        let mut shared = Arc::into_inner(hub(store, Call::new(call)).await.0).unwrap();
+        let mut shared = Arc::into_inner(open(memory(), Call::new(call)).await.0).unwrap();
         shared.gateways = Some(gateway(1));
         for duty in [Duty::Deliver, Duty::Deny, Duty::Verify(Intent::Subscribe)] {
             let task = Task { duty, ..delivery() };

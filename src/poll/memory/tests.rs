@@ -21,24 +21,27 @@ fn fetched() -> Fetched {
     Fetched { validators, ..gateway::fetched(URL, FetchAnswer::Same) }
 }
 
+/// The validators of the next request.
+fn validators(memory: &mut Memory, at: Time) -> Validators {
+    memory.request(&record(), Some(&state()), false, at).validators
+}
+
 #[test]
 fn validators_are_dropped_now_and_then_until_the_document_was_read() {
-    let (feed, state) = (record(), state());
-    let mut memory = Memory::new(&feed, NOW);
-    memory.seen_again(&state, None);
+    let mut memory = Memory::new(&record(), NOW);
+    memory.seen_again(&state(), None);
     memory.answered(&fetched(), true, NOW);
     let soon = NOW.plus(Duration::from_secs(60));
-    let request = memory.request(&feed, Some(&state), false, soon);
-    assert_eq!(request.validators.etag.as_deref(), Some("e"));
+    assert_eq!(validators(&mut memory, soon).etag.as_deref(), Some("e"));
     let day = NOW.plus(REFRESH_EVERY);
     for _ in 0..2 {
         // The first refresh may fail.
-        assert!(memory.request(&feed, Some(&state), false, day).validators.is_empty());
+        assert!(validators(&mut memory, day).is_empty());
     }
     memory.answered(&fetched(), true, NOW);
-    assert!(!memory.request(&feed, Some(&state), false, day).validators.is_empty());
+    assert!(!validators(&mut memory, day).is_empty());
     let before = memory.state.clone();
-    memory.request(&feed, Some(&state), false, day.plus(REFRESH_EVERY));
+    validators(&mut memory, day.plus(REFRESH_EVERY));
     memory.answered(&fetched(), true, NOW);
     assert!(memory.state.refreshed != before.refreshed);
     assert!(!memory.differs_from(&before, false), "a refresh alone is not written down");
@@ -47,7 +50,6 @@ fn validators_are_dropped_now_and_then_until_the_document_was_read() {
 /// The server answers 304 to any date, because its own never changes or is older than its documents.
 #[test]
 fn a_date_that_the_document_disproves_is_no_validator() {
-    let (feed, state) = (record(), state());
     let old = "Thu, 01 Jan 1970 00:00:00 GMT";
     let at = |text: &str| Fetched {
         answer: gateway::whole_document("", PRINTS),
@@ -55,17 +57,17 @@ fn a_date_that_the_document_disproves_is_no_validator() {
         ..fetched()
     };
     let take_in = |memory: &mut Memory, fetched: &Fetched, newest: Option<Time>| {
-        memory.judged(PRINTS, true, false, state.revision);
+        memory.judged(PRINTS, true, false, state().revision);
         memory.compare_dates(&fetched.validators, newest);
         memory.answered(fetched, true, NOW);
-        memory.request(&feed, Some(&state), false, NOW).validators.last_modified
+        validators(memory, NOW).last_modified
     };
-    let mut memory = Memory::new(&feed, NOW);
+    let mut memory = Memory::new(&record(), NOW);
     assert_eq!(take_in(&mut memory, &at(old), Some(Time::from_unix(1))), None);
     // It stays invalid when the same document is received again.
     memory.answered(&Fetched { answer: FetchAnswer::Same, ..at(old) }, true, NOW);
-    assert_eq!(memory.request(&feed, Some(&state), false, NOW).validators.last_modified, None);
-    let mut memory = Memory::new(&feed, NOW);
+    assert_eq!(validators(&mut memory, NOW).last_modified, None);
+    let mut memory = Memory::new(&record(), NOW);
     assert_eq!(take_in(&mut memory, &at(old), None).as_deref(), Some(old));
     assert_eq!(take_in(&mut memory, &at(old), None), None, "it stood still");
     assert_eq!(take_in(&mut memory, &at(old), None), None);
@@ -75,28 +77,17 @@ fn a_date_that_the_document_disproves_is_no_validator() {
 
 #[test]
 fn validators_of_who_has_credentials_are_theirs_and_are_not_written_down() {
-    let (feed, state) = (record(), state());
     for (given_to, is_written) in [(0, true), (7, false)] {
-        let mut memory = Memory::new(&feed, NOW);
-        memory.seen_again(&state, None);
-        let validators = Validators { given_to, ..fetched().validators };
-        memory.answered(&Fetched { validators, ..fetched() }, true, NOW);
-        let validators = memory.request(&feed, Some(&state), false, NOW).validators;
+        let mut memory = Memory::new(&record(), NOW);
+        memory.seen_again(&state(), None);
+        let given = Validators { given_to, ..fetched().validators };
+        memory.answered(&Fetched { validators: given, ..fetched() }, true, NOW);
+        let validators = validators(&mut memory, NOW);
         assert_eq!((validators.etag.as_deref(), validators.given_to), (Some("e"), given_to));
         let written = memory.write(NOW);
         assert_eq!((written.etag.is_some(), written.body.is_some()), (is_written, is_written));
         assert_eq!(memory.state.etag.as_deref(), Some("e"), "this program goes on with it");
     }
-}
-
-#[test]
-fn nothing_is_conditional_while_nothing_is_stored() {
-    let feed = record();
-    let mut memory = Memory::new(&feed, NOW);
-    memory.answered(&fetched(), true, NOW);
-    let request = memory.request(&feed, None, false, NOW);
-    assert!(request.validators.is_empty());
-    assert_eq!(request.known_wire, None);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::memory::Memory;
-use crate::testing::double::{JudgeDouble, NOW, name, record, store_of};
+use crate::testing::double::{NOW, name, poller_config, record, store_of};
 use crate::testing::gateway::{Gateway, Publisher};
 use crate::turns::{JudgeCost, LARGE_ENTRIES};
 use std::time::Duration;
@@ -15,17 +15,9 @@ use tokio::time::timeout;
 #[tokio::test]
 async fn a_push_that_finds_no_room_is_to_be_sent_again() {
     let (commands, mut inbox) = mpsc::channel(1);
-    let clock = Arc::new(ManualClock::at(NOW));
-    let parts = PollerConfig {
-        settings: PollSettings::default(),
-        store: store_of(&[]).real(),
-        clock: clock.clone(),
-        running: clock,
-        services: Publisher::new("one").services(),
-        judge: Arc::new(JudgeDouble::default()),
-        hosts: HostQueue::new(),
-        cancel: CancellationToken::new(),
-    };
+    let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(NOW));
+    let services = Publisher::new("one").services();
+    let parts = poller_config(store_of(&[]).real(), &clock, services);
     let context = Arc::new(Poller::context(parts));
     let mut scheduler = PollScheduler::new(Arc::clone(&context));
     let poller = Poller { commands, context: Arc::clone(&context) };

@@ -75,18 +75,20 @@ async fn ask(site: &Arc<Site>) -> (Replies, bool) {
     (replies, probe_run.refused)
 }
 
-fn code(reply: &ProbeReply) -> u16 {
-    match &reply.end {
-        ProbeEnd::Status { code, .. } => *code,
-        ProbeEnd::Without(why) => panic!("{why}"),
-    }
+/// Returns what came of each item: the status and who answered, or why there was none.
+fn answers(replies: &Replies) -> Vec<String> {
+    let answer = |(_, reply): &(SyncId, Option<ProbeReply>)| match reply.as_ref().map(|it| &it.end)
+    {
+        Some(ProbeEnd::Status { code, at }) => format!("{code} {at}"),
+        Some(ProbeEnd::Without(why)) => why.clone(),
+        None => "not asked".to_owned(),
+    };
+    replies.items.iter().map(answer).collect()
 }
 
-fn why(reply: &ProbeReply) -> &str {
-    match &reply.end {
-        ProbeEnd::Without(why) => why,
-        ProbeEnd::Status { .. } => panic!("{reply:?}"),
-    }
+/// The answers of both items with these statuses.
+fn statuses(a: u16, b: u16) -> [String; 2] {
+    [format!("{a} https://example.org/a"), format!("{b} https://example.org/b")]
 }
 
 #[tokio::test(start_paused = true)]
@@ -95,8 +97,7 @@ async fn what_is_listed_first_then_a_made_up_address_then_the_items() {
     let began = Instant::now();
     let (replies, refused) = ask(&site).await;
     assert_eq!(site.asked(), ["HEAD /listed", "HEAD /made-up", "HEAD /a", "HEAD /b"]);
-    assert_eq!(code(replies.items[1].1.as_ref().unwrap()), 404);
-    assert!(!refused);
+    assert_eq!((answers(&replies).as_slice(), refused), (&statuses(404, 404)[..], false));
     // Requests are apart by the host's pause.
     assert_eq!(began.elapsed(), Duration::from_secs(3));
 }
@@ -124,32 +125,24 @@ async fn head_gives_way_to_get_where_it_is_refused() {
         let (replies, _) = ask(&site).await;
         let asked = site.asked();
         assert_eq!(asked[..3], ["HEAD /listed", "GET /listed", "HEAD /made-up"], "{asked:?}");
-        assert_eq!(code(replies.items[0].1.as_ref().unwrap()), 410);
-        assert_eq!(code(replies.items[1].1.as_ref().unwrap()), 200);
+        assert_eq!(answers(&replies), statuses(410, 200));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_knows_no_head_is_asked_by_get_alone() {
-    // The site answers 404 to every HEAD …
-    let site = Site::new(|method, path| match (method, path) {
-        ("HEAD", _) => status(404),
-        (_, "/listed" | "/a") => status(200),
-        _ => status(404),
-    });
-    let (replies, _) = ask(&site).await;
-    let asked = ["HEAD /listed", "GET /listed", "GET /made-up", "GET /a", "GET /b"];
-    assert_eq!(site.asked(), asked);
-    assert_eq!(code(replies.items[0].1.as_ref().unwrap()), 200);
-    // … or 200.
-    let site = Site::new(|method, path| match (method, path) {
-        ("HEAD", _) | (_, "/listed" | "/a") => status(200),
-        _ => status(404),
-    });
-    let (replies, _) = ask(&site).await;
-    let asked = ["HEAD /listed", "HEAD /made-up", "GET /made-up", "GET /a", "GET /b"];
-    assert_eq!(site.asked(), asked);
-    assert_eq!(code(replies.items[1].1.as_ref().unwrap()), 404);
+    // The site answers 404 to every HEAD, or 200.
+    for (to_head, second) in [(404, "GET /listed"), (200, "HEAD /made-up")] {
+        let site = Site::new(move |method, path| match (method, path) {
+            ("HEAD", _) => status(to_head),
+            (_, "/listed" | "/a") => status(200),
+            _ => status(404),
+        });
+        let (replies, _) = ask(&site).await;
+        let asked = ["HEAD /listed", second, "GET /made-up", "GET /a", "GET /b"];
+        assert_eq!(site.asked(), asked);
+        assert_eq!(answers(&replies), statuses(200, 404));
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -157,8 +150,7 @@ async fn a_wall_is_not_asked_further() {
     let site = Site::new(|_, _| status(404));
     let (replies, _) = ask(&site).await;
     assert_eq!(site.asked(), ["HEAD /listed", "GET /listed"]);
-    assert_eq!(replies.made_up, None);
-    assert!(replies.items.iter().all(|(_, reply)| reply.is_none()));
+    assert_eq!((&replies.made_up, answers(&replies)), (&None, vec!["not asked".to_owned(); 2]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -183,10 +175,8 @@ async fn redirects_stay_within_the_domain() {
         _ => status(200),
     });
     let (replies, _) = ask(&site).await;
-    let ProbeEnd::Status { at, .. } = &replies.items[0].1.as_ref().unwrap().end else { panic!() };
-    assert_eq!(at.as_str(), "http://www.example.org/elsewhere");
-    let away = replies.items[1].1.as_ref().unwrap();
-    assert_eq!(why(away), "a redirect (301) leads to another site, example.com");
+    let away = "a redirect (301) leads to another site, example.com";
+    assert_eq!(answers(&replies), ["200 http://www.example.org/elsewhere", away]);
     assert_eq!(site.asked().last().unwrap(), "HEAD /b", "the other site was asked");
 }
 
@@ -197,10 +187,8 @@ async fn redirects_have_an_end() {
         "/b" => status(302),
         _ => status(200),
     });
-    let (replies, _) = ask(&site).await;
-    assert_eq!(why(replies.items[0].1.as_ref().unwrap()), "it sent more than 5 redirects");
-    let nowhere = replies.items[1].1.as_ref().unwrap();
-    assert_eq!(why(nowhere), "a redirect (302) leads nowhere");
+    let ends = ["it sent more than 5 redirects", "a redirect (302) leads nowhere"];
+    assert_eq!(answers(&ask(&site).await.0), ends);
 }
 
 #[tokio::test(start_paused = true)]
@@ -210,16 +198,13 @@ async fn what_fails_is_told() {
         _ => status(200),
     });
     let (replies, _) = ask(&site).await;
-    let said = "could not connect to example.org: no route";
-    assert_eq!(why(replies.items[0].1.as_ref().unwrap()), said);
+    assert_eq!(answers(&replies)[0], "could not connect to example.org: no route");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_round_has_its_time() {
-    let site = Site::new(|_, _| status(200));
-    let plan = plan();
-    let mut probe_run = new(&site, &plan, PROBE_TIME);
-    let replies = probe_run.ask_all(&plan).await;
+    let (site, plan) = (Site::new(|_, _| status(200)), plan());
+    let replies = new(&site, &plan, PROBE_TIME).ask_all(&plan).await;
     assert_eq!(replies.items.len(), 0, "{:?}", site.asked());
     assert_eq!(site.asked(), ["HEAD /listed", "HEAD /made-up", "GET /made-up"]);
 }

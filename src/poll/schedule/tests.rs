@@ -15,15 +15,28 @@ fn standard() -> Bounds {
     Bounds::new(5 * MINUTE, DAY)
 }
 
-fn next(rhythm: UpdateRate, hints: &UpdateHints, after: LastResult) -> PlannedPoll {
-    let feed = feed();
-    let bounds = standard();
-    let plan =
-        FeedSchedule { feed: &feed, bounds, rhythm, half_life: None, hints, freshness: None };
-    plan.next(after, NOW)
+fn plan<'a>(
+    feed: &'a FeedName,
+    bounds: Bounds,
+    rhythm: UpdateRate,
+    hints: &'a UpdateHints,
+) -> FeedSchedule<'a> {
+    FeedSchedule { feed, bounds, rhythm, half_life: None, hints, freshness: None }
 }
 
-/// Returns the interval without the feed's own spread.
+fn next(rhythm: UpdateRate, hints: &UpdateHints, after: LastResult) -> PlannedPoll {
+    plan(&feed(), standard(), rhythm, hints).next(after, NOW)
+}
+
+fn read(rhythm: UpdateRate, hints: &UpdateHints) -> PlannedPoll {
+    next(rhythm, hints, LastResult::Read(None, None))
+}
+
+/// The same while something can be decided at a time.
+fn pending(hints: &UpdateHints, at: Time) -> PlannedPoll {
+    next(UpdateRate::since(NOW), hints, LastResult::Read(Some(at), None))
+}
+
 fn about(next: &PlannedPoll, expected: Duration) -> bool {
     let interval = next.at.since(NOW);
     interval >= expected && interval <= expected + expected / 10
@@ -39,27 +52,23 @@ fn a_new_feed_is_polled_often_and_a_quiet_one_ever_more_seldom() {
         (DAY, 6 * HOUR),
         (30 * DAY, DAY),
     ] {
-        let rhythm = UpdateRate::since(NOW.minus(quiet));
-        let next = next(rhythm, &hints, LastResult::Read(None, None));
+        let next = read(UpdateRate::since(NOW.minus(quiet)), &hints);
         assert!(about(&next, expected), "{quiet:?}: {next:?}");
     }
 }
 
 #[test]
 fn the_usual_time_between_changes_counts_right_after_a_change() {
-    let mut rhythm = UpdateRate::since(NOW.minus(8 * HOUR));
-    rhythm = rhythm.after_change(NOW.minus(4 * HOUR));
-    rhythm = rhythm.after_change(NOW);
-    let next = next(rhythm, &UpdateHints::default(), LastResult::Read(None, None));
+    let rhythm = UpdateRate::since(NOW.minus(8 * HOUR)).after_change(NOW.minus(4 * HOUR));
+    let next = read(rhythm.after_change(NOW), &UpdateHints::default());
     assert!(about(&next, HOUR), "{next:?}");
     assert_eq!(next.reason.to_string(), "it takes about 4 h to change: every 1 h");
 }
 
 #[test]
 fn a_clock_that_went_back_does_not_upset_the_rhythm() {
-    let mut rhythm = UpdateRate::since(NOW.plus(DAY));
-    rhythm = rhythm.after_change(NOW);
-    let next = next(rhythm, &UpdateHints::default(), LastResult::Read(None, None));
+    let rhythm = UpdateRate::since(NOW.plus(DAY)).after_change(NOW);
+    let next = read(rhythm, &UpdateHints::default());
     assert!(about(&next, 5 * MINUTE), "{next:?}");
 }
 
@@ -67,39 +76,31 @@ fn a_clock_that_went_back_does_not_upset_the_rhythm() {
 fn what_the_publisher_asks_for_is_honoured_up_to_the_longest_interval() {
     let quiet = UpdateRate::since(NOW);
     let ttl = UpdateHints { ttl: Some(HOUR), ..UpdateHints::default() };
-    let found = next(quiet, &ttl, LastResult::Read(None, None));
+    let found = read(quiet, &ttl);
     assert!(about(&found, HOUR), "{found:?}");
     assert_eq!(found.reason.to_string(), "the publisher asks for 1 h between polls (ttl)");
 
     let period = UpdateHints { period: Some(400 * DAY), ttl: Some(HOUR), ..UpdateHints::default() };
-    let found = next(quiet, &period, LastResult::Read(None, None));
+    let found = read(quiet, &period);
     assert_eq!(found.at, NOW.plus(DAY));
     assert!(found.reason.to_string().contains("sy:updatePeriod"), "{found:?}");
 
     // If a publisher permits more frequent polls, the gateway does not poll more often.
     let short = UpdateHints { ttl: Some(MINUTE), ..UpdateHints::default() };
-    assert!(about(&next(quiet, &short, LastResult::Read(None, None)), 5 * MINUTE));
+    assert!(about(&read(quiet, &short), 5 * MINUTE));
 
-    let feed = feed();
-    let plan = FeedSchedule {
-        feed: &feed,
-        bounds: standard(),
-        rhythm: quiet,
-        half_life: None,
-        hints: &UpdateHints::default(),
-        freshness: Some(2 * HOUR),
-    };
+    let (feed, hints) = (feed(), UpdateHints::default());
+    let plan = plan(&feed, standard(), quiet, &hints);
+    let plan = FeedSchedule { freshness: Some(2 * HOUR), ..plan };
     let found = plan.next(LastResult::Read(None, None), NOW);
-    assert!(
-        about(&found, 2 * HOUR) && found.reason.to_string().contains("Cache-Control"),
-        "{found:?}"
-    );
+    assert!(about(&found, 2 * HOUR), "{found:?}");
+    assert!(found.reason.to_string().contains("Cache-Control"), "{found:?}");
 }
 
 #[test]
 fn skipped_hours_put_a_poll_off() {
     let hints = UpdateHints { skip_hours: vec![16, 17], ..UpdateHints::default() };
-    let found = next(UpdateRate::since(NOW), &hints, LastResult::Read(None, None));
+    let found = read(UpdateRate::since(NOW), &hints);
     assert_eq!(found.at.to_string(), "2026-11-20T18:00:00Z");
     assert!(found.reason.to_string().ends_with("; put off by skipHours or skipDays"), "{found:?}");
 }
@@ -109,21 +110,13 @@ fn something_pending_brings_a_poll_forward_whatever_the_publisher_asks() {
     let hints =
         UpdateHints { ttl: Some(DAY), skip_hours: (0..23).collect(), ..UpdateHints::default() };
     let soon = NOW.plus(10 * MINUTE);
-    let found = next(UpdateRate::since(NOW), &hints, LastResult::Read(Some(soon), None));
-    assert_eq!(
-        (found.at, found.reason.to_string().as_str()),
-        (soon, "something pending can be decided then")
-    );
-    let found = next(UpdateRate::since(NOW), &hints, LastResult::Read(Some(NOW.plus(FLOOR)), None));
-    assert_eq!(found.at, NOW.plus(LOOK_AGAIN_FLOOR));
+    let found = pending(&hints, soon);
+    assert_eq!(found.at, soon);
+    assert_eq!(found.reason.to_string(), "something pending can be decided then");
+    assert_eq!(pending(&hints, NOW.plus(FLOOR)).at, NOW.plus(LOOK_AGAIN_FLOOR));
     // An overdue decision does not cause a poll every half minute.
-    let found = next(UpdateRate::since(NOW), &hints, LastResult::Read(Some(NOW.minus(DAY)), None));
-    assert_eq!(found.at, NOW.plus(5 * MINUTE));
-    let late = next(
-        UpdateRate::since(NOW),
-        &UpdateHints::default(),
-        LastResult::Read(Some(NOW.plus(DAY)), None),
-    );
+    assert_eq!(pending(&hints, NOW.minus(DAY)).at, NOW.plus(5 * MINUTE));
+    let late = pending(&UpdateHints::default(), NOW.plus(DAY));
     assert!(about(&late, 5 * MINUTE), "{late:?}");
 }
 
@@ -156,8 +149,8 @@ fn failures_are_met_with_patience_and_never_with_giving_up() {
 #[test]
 fn a_feed_may_have_bounds_of_its_own() {
     let of = |min: Option<Duration>, max: Option<Duration>| {
-        let options =
-            FeedOptions { min_interval: min, max_interval: max, ..FeedOptions::default() };
+        let mut options = FeedOptions::default();
+        (options.min_interval, options.max_interval) = (min, max);
         let bounds = standard().of(&options);
         (bounds.min(), bounds.max())
     };
@@ -173,21 +166,14 @@ fn replay_chooses_what_the_gateway_would() {
     let hints = UpdateHints { ttl: Some(HOUR), ..UpdateHints::default() };
     let rhythm = UpdateRate::since(NOW);
     let interval = replay_interval(&feed(), standard(), rhythm, &hints, None, NOW);
-    assert_eq!(NOW.plus(interval), next(rhythm, &hints, LastResult::Read(None, None)).at);
+    assert_eq!(NOW.plus(interval), read(rhythm, &hints).at);
 }
 
 #[test]
 fn durations_are_said_in_two_units() {
-    for (seconds, expected) in [
-        (0, "0 s"),
-        (59, "59 s"),
-        (300, "5 min"),
-        (5400, "1 h 30 min"),
-        (3601, "1 h"),
-        (90_061, "1 d 1 h"),
-    ] {
-        assert_eq!(describe_duration(Duration::from_secs(seconds)), expected);
-    }
+    let described = [0, 59, 300, 5400, 3601, 90_061]
+        .map(|seconds| describe_duration(Duration::from_secs(seconds)));
+    assert_eq!(described, ["0 s", "59 s", "5 min", "1 h 30 min", "1 h", "1 d 1 h"]);
 }
 
 fn span() -> impl Strategy<Value = Duration> {
@@ -195,12 +181,8 @@ fn span() -> impl Strategy<Value = Duration> {
 }
 
 fn retry() -> impl Strategy<Value = Retry> {
-    prop_oneof![
-        Just(Retry::Backoff),
-        Just(Retry::Busy),
-        Just(Retry::Seldom),
-        span().prop_map(Retry::After)
-    ]
+    let others = proptest::sample::select(vec![Retry::Backoff, Retry::Busy, Retry::Seldom]);
+    prop_oneof![others, span().prop_map(Retry::After)]
 }
 
 proptest! {
@@ -219,8 +201,7 @@ proptest! {
         let bounds = Bounds::new(min, max);
         let rhythm = UpdateRate::since(NOW.minus(quiet));
         let hints = UpdateHints { ttl, period, skip_hours, ..UpdateHints::default() };
-        let (hints, half_life) = (&hints, None);
-        let plan = FeedSchedule { feed: &feed, bounds, rhythm, half_life, hints, freshness };
+        let plan = FeedSchedule { freshness, ..plan(&feed, bounds, rhythm, &hints) };
 
         let read = plan.next(LastResult::Read(None, None), NOW);
         prop_assert!(read.at >= NOW.plus(bounds.min()));
@@ -249,27 +230,20 @@ fn a_feed_whose_changes_are_told_of_is_polled_a_quarter_as_often() {
     let told = |source| LastResult::Read(None, Some(source));
     let often = next(UpdateRate::since(NOW), &hints, told(IntervalReason::BySup));
     assert!(about(&often, 20 * MINUTE), "{often:?}");
-    assert_eq!(
-        often.reason.to_string(),
-        "its SUP document tells of changes; polled every 20 min all the same"
-    );
+    let said = "its SUP document tells of changes; polled every 20 min all the same";
+    assert_eq!(often.reason.to_string(), said);
     let day = UpdateRate::since(NOW.minus(DAY));
     let by_hub = next(day, &hints, told(IntervalReason::ByHub));
     assert!(about(&by_hub, SAFETY_EVERY), "{by_hub:?}");
-    assert_eq!(
-        by_hub.reason.to_string(),
-        "its hub tells of changes; polled every 6 h all the same"
-    );
+    let said = "its hub tells of changes; polled every 6 h all the same";
+    assert_eq!(by_hub.reason.to_string(), said);
     // The interval is never shorter than without announcements, and its reason says so.
     let seldom = next(UpdateRate::since(NOW.minus(30 * DAY)), &hints, told(IntervalReason::BySup));
     assert!(about(&seldom, DAY), "{seldom:?}");
     // A pending decision is polled for as usual.
-    let pending = next(
-        UpdateRate::since(NOW),
-        &hints,
-        LastResult::Read(Some(NOW.plus(10 * MINUTE)), Some(IntervalReason::BySup)),
-    );
-    assert_eq!(pending.at, NOW.plus(10 * MINUTE));
+    let soon = NOW.plus(10 * MINUTE);
+    let after = LastResult::Read(Some(soon), Some(IntervalReason::BySup));
+    assert_eq!(next(UpdateRate::since(NOW), &hints, after).at, soon);
 }
 
 /// SSE 1.0 section 2.2: a subscriber should read before `expires`.
@@ -283,7 +257,7 @@ fn a_feed_is_read_before_it_expires() {
         (NOW.minus(HOUR), DAY),
     ] {
         let hints = UpdateHints { expires: Some(expires), ..UpdateHints::default() };
-        let next = next(rhythm, &hints, LastResult::Read(None, None));
+        let next = read(rhythm, &hints);
         assert!(about(&next, expected), "{expires}: {next:?}");
         assert_eq!(next.reason.to_string().contains("expires"), expected < DAY, "{next:?}");
     }
@@ -293,10 +267,7 @@ fn a_feed_is_read_before_it_expires() {
 fn a_feed_that_is_gone_is_asked_weekly_after_a_month() {
     let (feed, hints) = (feed(), UpdateHints::default());
     let wait = |max, after| {
-        let bounds = Bounds::new(5 * MINUTE, max);
-        let rhythm = UpdateRate::since(NOW);
-        let (hints, half_life, freshness) = (&hints, None, None);
-        let plan = FeedSchedule { feed: &feed, bounds, rhythm, half_life, hints, freshness };
+        let plan = plan(&feed, Bounds::new(5 * MINUTE, max), UpdateRate::since(NOW), &hints);
         plan.next(after, NOW).at.since(NOW)
     };
     // Earlier failures of other kinds do not count.

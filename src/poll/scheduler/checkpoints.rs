@@ -159,32 +159,24 @@ async fn take_over_leases(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::HostQueue;
+    use crate::Poller;
     use crate::memory::Memory;
-    use crate::testing::double::{JudgeDouble, NOW, name, record, store_of};
+    use crate::testing::double::{NOW, name, poller_config, record, store_of};
     use crate::testing::gateway::Publisher;
     use crate::testing::owners::{gateway, live};
-    use crate::{PollSettings, Poller, PollerConfig};
-    use tidegate_core::clock::ManualClock;
+    use tidegate_core::clock::{Clock, ManualClock};
     use tokio::time::advance;
-    use tokio_util::sync::CancellationToken;
 
     /// The process was suspended and the writer task runs before the scheduler.
     #[tokio::test(start_paused = true)]
     async fn nothing_is_written_before_the_scheduler_has_dealt_with_a_silence() {
         let (store, owners) = (store_of(&["a"]), [gateway(1), gateway(2)]);
         live(&[&owners[0], &owners[1]]);
-        let clock = Arc::new(ManualClock::at(NOW));
-        let (poller, _scheduler, _inbox) = Poller::prepare(PollerConfig {
-            settings: PollSettings::default(),
-            store: store.shared_by(&owners[0]).real(),
-            clock: clock.clone(),
-            running: clock,
-            services: Publisher::new("one").services(),
-            judge: Arc::new(JudgeDouble::default()),
-            hosts: HostQueue::new(),
-            cancel: CancellationToken::new(),
-        });
+        let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(NOW));
+        let (real, services) =
+            (store.shared_by(&owners[0]).real(), Publisher::new("one").services());
+        let parts = poller_config(real, &clock, services);
+        let (poller, _scheduler, _inbox) = Poller::prepare(parts);
         let context = poller.context;
         let memory = Memory::new(&record("a"), NOW);
         let cell = context.table.insert(Arc::new(record("a")), memory);

@@ -197,13 +197,10 @@ async fn what_is_not_read_for_two_periods_covers_nothing() {
     fixture.pass(1);
     assert!(!fixture.covers("a"));
     assert_eq!(fixture.told(&["a"], false), ["a"]);
-    assert!(
-        fixture.covers("a") && fixture.covers_since("a", confirmed),
-        "it has told of all since"
-    );
+    // It has told of all since.
+    assert!(fixture.covers("a") && fixture.covers_since("a", confirmed));
 }
 
-/// The time limit covers all documents of a reading together.
 #[tokio::test(start_paused = true)]
 async fn reading_has_a_limit_however_many_documents_it_leads_to() {
     let (mut reader, begun) = (SupReader::new(DOCUMENT, LeadScope::default()), Instant::now());
@@ -213,6 +210,17 @@ async fn reading_has_a_limit_however_many_documents_it_leads_to() {
     let error = reader.read(&fetch, Time::from_unix(0)).await.unwrap_err().to_string();
     assert_eq!(begun.elapsed(), READ_TIME);
     assert!(error.contains("did not send its SUP documents within 60 s"), "{error}");
+}
+
+/// Creates a document of an interval within these minutes, with a longer one elsewhere.
+fn document(period: u32, (since, updated): (usize, usize), updates: &str) -> FetchAnswer {
+    let text = format!(
+        "{{\"period\":{period},\"since_time\":\"2026-11-20T16:0{since}:05Z\",\
+         \"updated_time\":\"2026-11-20T16:0{updated}:59Z\",\"updates\":[{updates}],\
+         \"available_periods\":{{\"50\":\"{DOCUMENT}\",\"90\":\"http://c.example/\"}}}}"
+    );
+    let print = xxhash_rust::xxh3::xxh3_128(text.as_bytes());
+    whole_document(text, BodyPrints { wire: print, body: print })
 }
 
 /// Reading a document of a million feeds costs only as much as the feeds polled here. The feed that names a document
@@ -232,19 +240,10 @@ async fn only_ids_that_matter_are_remembered_and_each_document_is_led_to() {
         // The document of the longer period reaches back to the first.
         let (number, is_longer) = (seen.len(), request.url != DOCUMENT);
         let (period, since) = if is_longer { (90, 0) } else { (50, 2 * number) };
-        let text = format!(
-            "{{\"period\":{period},\"since_time\":\"2026-11-20T16:0{since}:05Z\",\
-             \"updated_time\":\"2026-11-20T16:0{}:59Z\",\"updates\":[{},[\"a\",\"{number}\"]],\
-             \"available_periods\":{{\"50\":\"{DOCUMENT}\",\"90\":\"http://c.example/\"}}}}",
-            2 * number,
-            listed.join(",")
-        );
-        let prints = BodyPrints { wire: 1, body: 1 };
+        let updates = format!("{},[\"a\",\"{number}\"]", listed.join(","));
+        let document = document(period, (since, 2 * number), &updates);
         let leads = named_by(&request.url);
-        std::future::ready(Ok(Fetched {
-            leads,
-            ..fetched(&request.url, whole_document(text, prints))
-        }))
+        std::future::ready(Ok(Fetched { leads, ..fetched(&request.url, document) }))
     }));
     let mut read = async || reader.read(&fetch, Time::from_unix(0)).await.unwrap().unwrap();
     assert_eq!(read().await.updates.len(), 1);
@@ -263,21 +262,15 @@ async fn a_gap_that_cannot_be_filled_is_told_once_with_what_is_known() {
     let asked = Arc::new(Mutex::new(0));
     let fetch = Fetch::new(tower::service_fn(move |request: FetchRequest| {
         let mut asked = asked.lock();
-        *asked += u32::from(request.url == DOCUMENT);
+        *asked += usize::from(request.url == DOCUMENT);
         let (number, is_longer) = (*asked, request.url != DOCUMENT);
         let since = if number == 4 { 2 } else { 2 * number };
-        let text = format!(
-            "{{\"period\":50,\"since_time\":\"2026-11-20T16:0{since}:05Z\",\
-             \"updated_time\":\"2026-11-20T16:0{}:59Z\",\"updates\":[[\"a\",\"{number}\"]],\
-             \"available_periods\":{{\"90\":\"http://c.example/\"}}}}",
-            2 * number,
-        );
-        let prints = BodyPrints { wire: u128::from(number), body: 1 };
+        let document = document(50, (since, 2 * number), &format!("[\"a\",\"{number}\"]"));
         async move {
             match number {
                 2 if is_longer => Err(status_error(404, None)),
                 3 => panic!("a document that none can read"),
-                _ => Ok(fetched(DOCUMENT, whole_document(text, prints))),
+                _ => Ok(fetched(DOCUMENT, document)),
             }
         }
     }));

@@ -5,8 +5,8 @@ use crate::*;
 use bytes::Bytes;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tidegate_core::clock::ManualClock;
-use tidegate_core::model::BodyPrints;
+use tidegate_core::clock::{Clock, ManualClock};
+use tidegate_core::model::{BodyPrints, Time};
 use tidegate_net::fetch::{
     Call, CallRequest, Fetch, FetchAnswer, FetchError, FetchRequest, Fetched, FetchedDocument,
     LeadScope, Passing, Services, Validators,
@@ -34,13 +34,21 @@ pub struct Publisher {
 
 impl Publisher {
     pub fn new(text: &'static str) -> Arc<Self> {
-        let answer = Mutex::new(Ok((text, "1")));
-        Arc::new(Self { answer, asked: Mutex::default(), gate: None })
+        Self::behind(text, None)
     }
 
     pub fn gated(text: &'static str) -> Arc<Self> {
+        Self::behind(text, Some(Semaphore::new(0)))
+    }
+
+    fn behind(text: &'static str, gate: Option<Semaphore>) -> Arc<Self> {
         let answer = Mutex::new(Ok((text, "1")));
-        Arc::new(Self { answer, asked: Mutex::default(), gate: Some(Semaphore::new(0)) })
+        Arc::new(Self { answer, asked: Mutex::default(), gate })
+    }
+
+    /// Releases the answers to this many requests.
+    pub fn release(&self, answers: usize) {
+        self.gate.as_ref().unwrap().add_permits(answers);
     }
 
     pub fn says(&self, text: &'static str, etag: &'static str) {
@@ -55,7 +63,6 @@ impl Publisher {
         self.asked.lock().unwrap().len()
     }
 
-    /// Returns services without calls: the publisher has no pages.
     pub fn services(self: &Arc<Self>) -> Services {
         Services { fetch: self.fetch(), call: no_calls(), passing: Passing::default() }
     }
@@ -72,6 +79,23 @@ impl Publisher {
                 publisher.reply(&request)
             }
         }))
+    }
+
+    /// Returns services that fetch by `answer` instead.
+    pub fn services_by(
+        self: &Arc<Self>,
+        answer: impl Fn(&Self, &FetchRequest) -> Result<Fetched, FetchError> + Send + Sync + 'static,
+    ) -> Services {
+        let (publisher, answer) = (Arc::clone(self), Arc::new(answer));
+        let fetch = Fetch::new(tower::service_fn(move |request: FetchRequest| {
+            std::future::ready(answer(&publisher, &request))
+        }));
+        Services { fetch, ..self.services() }
+    }
+
+    pub fn note_and_reply(&self, request: &FetchRequest) -> Result<Fetched, FetchError> {
+        self.asked.lock().unwrap().push(request.clone());
+        self.reply(request)
     }
 
     /// Answers like a server and the client in front of it. White space at the ends counts as transferred but not as
@@ -108,12 +132,10 @@ impl Publisher {
     }
 }
 
-/// Creates the error for a status that brings no document.
 pub const fn status_error(code: u16, retry_after: Option<Duration>) -> FetchError {
     FetchError::Status { code, retry_after, redirected_to: None, says: None }
 }
 
-/// Creates the answer with a whole document.
 pub fn whole_document(bytes: impl Into<Bytes>, prints: BodyPrints) -> FetchAnswer {
     let (bytes, content_type, url) = (bytes.into(), None, String::new());
     FetchAnswer::Document(FetchedDocument { bytes, content_type, url, prints, delta: false })
@@ -181,21 +203,15 @@ impl Gateway {
         store: &Arc<ScriptedStore>,
         publisher: &Arc<Publisher>,
         services: Services,
-        now: tidegate_core::model::Time,
+        now: Time,
     ) -> Self {
-        let clock = ManualClock::at(now);
-        let judge = Arc::new(JudgeDouble::default());
-        let cancel = CancellationToken::new();
+        let (clock, judge) = (ManualClock::at(now), Arc::new(JudgeDouble::default()));
+        let known: Arc<dyn Clock> = Arc::new(clock.clone());
         let parts = PollerConfig {
-            settings: PollSettings::default(),
-            store: store.real(),
-            clock: Arc::new(clock.clone()),
-            running: Arc::new(clock.clone()),
-            services,
             judge: Arc::clone(&judge) as Arc<dyn DocumentJudge>,
-            hosts: HostQueue::new(),
-            cancel: cancel.clone(),
+            ..poller_config(store.real(), &known, services)
         };
+        let cancel = parts.cancel.clone();
         let (poller, task) = Poller::start(parts).await.unwrap();
         let (store, publisher) = (Arc::clone(store), Arc::clone(publisher));
         Self { store, publisher, judge, clock, poller, cancel, task }
@@ -216,7 +232,6 @@ impl Gateway {
         self.poller.status(&name("news")).unwrap()
     }
 
-    /// Waits until a feed has had this many polls.
     pub async fn polls(&self, feed: &str, polls: usize) {
         let feed = name(feed);
         eventually(|| self.poller.status(&feed).is_some_and(|s| s.polls.len() >= polls)).await;

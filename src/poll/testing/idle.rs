@@ -4,6 +4,7 @@ use crate::memory::Memory;
 use crate::poller::PollCommand;
 use crate::reason::PlannedPoll;
 use crate::scheduler::PollScheduler;
+use crate::testing::double::poller_config;
 use crate::*;
 use std::sync::{Arc, Mutex};
 use tidegate_core::clock::Clock;
@@ -12,9 +13,7 @@ use tidegate_net::fetch::Services;
 use tidegate_status::PollStatus;
 use tidegate_store::Store;
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
-/// The base address of callbacks.
 pub const CALLBACKS: &str = "https://feeds.example.org/websub/callback";
 
 /// A poller whose task does not run yet; commands wait until then.
@@ -29,13 +28,8 @@ impl IdlePolling {
         let reach = Reach { callbacks, own_hosts: false, http_secrets: false };
         let (poller, scheduler, inbox) = Poller::prepare(PollerConfig {
             settings: PollSettings { reach: Some(reach), ..PollSettings::default() },
-            store: Arc::clone(store),
-            clock: Arc::clone(clock),
-            running: Arc::clone(clock),
-            services,
             judge: Arc::new(ParseAndRecord::default()),
-            hosts: HostQueue::new(),
-            cancel: CancellationToken::new(),
+            ..poller_config(Arc::clone(store), clock, services)
         });
         Self { poller, task: Mutex::new(Some((scheduler, inbox))) }
     }
@@ -56,7 +50,6 @@ impl IdlePolling {
         }
     }
 
-    /// Removes a feed from polling.
     pub fn forget(&self, feed: &FeedName) {
         self.poller.context.table.remove(feed);
     }

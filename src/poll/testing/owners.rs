@@ -12,18 +12,13 @@ pub fn gateway(id: i64) -> Arc<Gateways> {
 /// Confirms to these gateways that they, and no others, are live.
 pub fn live(all: &[&Arc<Gateways>]) {
     for this in all {
-        confirm(this, all, Duration::MAX);
+        let known = all.iter().map(|it| KnownGateway {
+            id: it.id(),
+            name: format!("gateway {}", it.id().0),
+            is_this: it.id() == this.id(),
+            polls: true,
+            ..KnownGateway::default()
+        });
+        this.confirm(Duration::MAX, known.collect());
     }
-}
-
-/// Confirms to one gateway which ones are live, as the database answered at `asked` (time since boot).
-pub fn confirm(this: &Gateways, all: &[&Arc<Gateways>], asked: Duration) {
-    let known = all.iter().map(|it| KnownGateway {
-        id: it.id(),
-        name: format!("gateway {}", it.id().0),
-        is_this: it.id() == this.id(),
-        polls: true,
-        ..KnownGateway::default()
-    });
-    this.confirm(asked, known.collect());
 }

@@ -4,7 +4,7 @@ use super::*;
 use std::sync::Mutex;
 use tidegate_core::model::BodyPrints;
 use tidegate_core::sup::in_header;
-use tidegate_net::fetch::{Fetch, FetchAnswer, FetchRequest, Fetched, Services};
+use tidegate_net::fetch::Fetched;
 
 const SUP: &str = "http://sup.example/sup.json";
 const LEFT: &str = "its SUP document tells of changes; ";
@@ -42,19 +42,14 @@ impl Script {
 /// Starts a gateway whose feed `news` relies on its SUP document.
 async fn left() -> (Gateway, Arc<Script>) {
     let (publisher, script) = (Publisher::new("one"), Arc::new(Script::default()));
-    let (feeds, documents) = (Arc::clone(&publisher), Arc::clone(&script));
-    let fetch = Fetch::new(tower::service_fn(move |request: FetchRequest| {
-        let (publisher, script) = (Arc::clone(&feeds), Arc::clone(&documents));
-        async move {
-            if request.url == SUP {
-                return Ok(script.reply());
-            }
-            publisher.asked.lock().unwrap().push(request.clone());
-            let fetched = publisher.reply(&request)?;
-            Ok(Fetched { announced: in_header(&format!("{SUP}#news")), ..fetched })
+    let documents = Arc::clone(&script);
+    let services = publisher.services_by(move |publisher, request| {
+        if request.url == SUP {
+            return Ok(documents.reply());
         }
-    }));
-    let services = Services { fetch, ..publisher.services() };
+        let fetched = publisher.note_and_reply(request)?;
+        Ok(Fetched { announced: in_header(&format!("{SUP}#news")), ..fetched })
+    });
     let gateway = Gateway::with_client(&store_of(&["news"]), &publisher, services).await;
     gateway.polls("news", 1).await;
     let asked = Arc::clone(&script);
@@ -105,10 +100,8 @@ async fn it_is_polled_when_it_is_listed_and_once_more_where_nothing_was_new() {
     gateway.clock.set(later(5));
     soon(|| gateway.publisher.requests() == polls + 1).await;
     soon(|| why(&gateway).starts_with(LEFT)).await;
-    assert_eq!(
-        gateway.status().polls.iter().filter(|p| p.outcome == PollEnding::Changed).count(),
-        2
-    );
+    let polls_of = gateway.status().polls;
+    assert_eq!(polls_of.iter().filter(|p| p.outcome == PollEnding::Changed).count(), 2);
 
     // A cache may still return the old document.
     gateway.clock.set(later(1000));
@@ -152,8 +145,7 @@ async fn what_was_found_before_it_is_listed_is_not_looked_for_again() {
 #[tokio::test(start_paused = true)]
 async fn a_publisher_that_fails_keeps_its_pause() {
     let (gateway, script) = left().await;
-    let wait = Some(Duration::from_secs(5000));
-    gateway.publisher.fails(status_error(503, wait));
+    gateway.publisher.fails(status_error(503, Some(Duration::from_secs(5000))));
     gateway.poll().await;
     let polls = gateway.publisher.requests();
     gateway.clock.set(later(1000));
@@ -163,44 +155,5 @@ async fn a_publisher_that_fails_keeps_its_pause() {
     assert!(*script.asked.lock().unwrap() > asked);
     assert_eq!(gateway.publisher.requests(), polls);
     assert!(gateway.status().next.unwrap().at >= later(5000));
-    gateway.stop().await;
-}
-
-/// Slow documents of one publisher wait for each other in its host's line, and delay no other publisher's.
-#[tokio::test(start_paused = true)]
-async fn slow_documents_keep_no_other_from_being_read() {
-    let (publisher, script) = (Publisher::new("one"), Arc::new(Script::default()));
-    let (feeds, documents) = (Arc::clone(&publisher), Arc::clone(&script));
-    let slow = Arc::new(tokio::sync::Mutex::new(0));
-    let line = Arc::clone(&slow);
-    let fetch = Fetch::new(tower::service_fn(move |request: FetchRequest| {
-        let (publisher, script, line) =
-            (Arc::clone(&feeds), Arc::clone(&documents), Arc::clone(&line));
-        async move {
-            if request.url == SUP {
-                return Ok(script.reply());
-            }
-            if request.url.starts_with("http://slow.example/") {
-                *line.try_lock().expect("one at a time") += 1;
-                let _asked = line.lock().await;
-                tokio::time::sleep(Duration::from_secs(15)).await;
-                return Ok(fetched(&request.url, FetchAnswer::Same));
-            }
-            let document = match request.url.contains("news") {
-                true => format!("{SUP}#news"),
-                false => format!("http://slow.example/{}#x", request.url.len()),
-            };
-            Ok(Fetched { announced: in_header(&document), ..publisher.reply(&request)? })
-        }
-    }));
-    let services = Services { fetch, ..publisher.services() };
-    let mut names: Vec<String> = (1..=20).map(|n| "x".repeat(n)).collect();
-    names.push("news".to_owned());
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let gateway = Gateway::with_client(&store_of(&names), &publisher, services).await;
-    gateway.clock.set(later(5));
-    tokio::time::sleep(Duration::from_secs(900)).await;
-    assert!(*slow.lock().await > 20);
-    assert!(*script.asked.lock().unwrap() >= 13, "{:?}", script.asked);
     gateway.stop().await;
 }

@@ -19,8 +19,6 @@ async fn a_document_apart_from_the_last_one_is_counted_and_dated_over_a_restart(
     gateway.poll().await;
     assert_eq!(gateway.status().gaps, gaps);
 
-    let publisher = Arc::clone(&gateway.publisher);
-    let store = gateway.stop().await;
-    let gateway = Gateway::start_later(&store, &publisher, 800).await;
+    let gateway = gateway.restart(800).await;
     assert_eq!((gateway.status().gaps, gateway.poller.totals().apart), (gaps, 0));
 }

@@ -7,9 +7,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tidegate_core::clock::{Clock, ManualClock};
 use tidegate_core::model::{BodyPrints, SubscriptionStanding};
-use tidegate_core::websub::{HubLinks, Intent, Secret, Verification};
-use tidegate_net::fetch::{Call, CallRequest, Called, Fetch, FetchRequest, Fetched};
-use tidegate_net::fetch::{LeadScope, Services};
+use tidegate_core::websub::{HubLinks, Intent, Secret};
+use tidegate_net::fetch::{Call, CallRequest, Called, Fetched, LeadScope, Services};
 use tokio::time::sleep;
 
 /// Starts polling whose hub is due after `seconds`. Returns it with its clock and the scopes of requests to the hub.
@@ -79,7 +78,7 @@ impl Subscribed {
         let (store, clock) = (store_of(&["a"]), ManualClock::at(NOW));
         let (names_hub, polls) = (Arc::new(Mutex::new(true)), Arc::<AtomicUsize>::default());
         let (is_named, counted) = (Arc::clone(&names_hub), Arc::clone(&polls));
-        let fetch = Fetch::new(tower::service_fn(move |request: FetchRequest| {
+        let services = Publisher::new("").services_by(move |_, request| {
             counted.fetch_add(1, Ordering::Relaxed);
             let is_named = *is_named.lock().unwrap();
             let text = format!("<rss><channel><title>{is_named}</title></channel></rss>");
@@ -87,15 +86,15 @@ impl Subscribed {
             let document = whole_document(text, BodyPrints { wire: print, body: print });
             let hubs = if is_named { vec!["https://hub.example/".to_owned()] } else { Vec::new() };
             let links = HubLinks { hubs, own: Some(request.url.clone()) };
-            std::future::ready(Ok(Fetched { links, ..fetched(&request.url, document) }))
-        }));
+            Ok(Fetched { links, ..fetched(&request.url, document) })
+        });
         let asked = Arc::<Mutex<Vec<String>>>::default();
         let seen = Arc::clone(&asked);
         let call = Call::new(tower::service_fn(move |request: CallRequest| {
             seen.lock().unwrap().push(String::from_utf8(request.sent.body.to_vec()).unwrap());
             std::future::ready(Ok(Called { status: 202, ..Called::default() }))
         }));
-        let services = Services { fetch, call, ..Publisher::new("").services() };
+        let services = Services { call, ..services };
         let polling = Self::start(&store, &clock, &services).await;
         eventually(|| asked.lock().unwrap().len() == 1).await;
         let keys = {
@@ -123,8 +122,7 @@ impl Subscribed {
 
     /// Whether what the hub verifies was meant.
     async fn is_confirmed(&self, intent: Intent) -> bool {
-        let (topic, challenge) = (record("a").url, "meant".to_owned());
-        let said = Verification::Intent { intent, topic, challenge, lease: Some(86_400) };
+        let said = ownership::verification(intent, "a");
         let answer = self.polling.poller.called(&self.token, said).await.unwrap();
         answer.as_deref() == Some("meant")
     }

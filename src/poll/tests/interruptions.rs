@@ -4,11 +4,10 @@ use super::*;
 use InterruptionKind::{Failed, Held};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tidegate_core::model::{FeedRecord, Interruption, InterruptionKind};
-use tidegate_net::fetch::{Fetch, FetchRequest, Fetched, Services};
+use tidegate_net::fetch::{Fetched, Services};
 
 fn fails(gateway: &Gateway) {
-    let error = status_error(503, None);
-    gateway.publisher.fails(error);
+    gateway.publisher.fails(status_error(503, None));
 }
 
 async fn poll_at(gateway: &Gateway, seconds: u64) {
@@ -63,15 +62,13 @@ async fn a_pause_forgets_neither_polls_nor_interruptions() {
 
     // The same holds after a restart, except that polls are not stored.
     gateway.store.set_record(&paused);
-    let (store, publisher) = (Arc::clone(&gateway.store), Arc::clone(&gateway.publisher));
-    gateway.stop().await;
-    publisher.says("one", "1");
-    let gateway = Gateway::start_later(&store, &publisher, 30).await;
+    gateway.publisher.says("one", "1");
+    let gateway = gateway.restart(30).await;
     assert_eq!(interruptions(&gateway), [(Failed, 10, Some(20))]);
-    let asked = publisher.requests();
+    let asked = gateway.publisher.requests();
 
     gateway.poller.put(feed).await.unwrap();
-    eventually(|| publisher.requests() > asked).await;
+    eventually(|| gateway.publisher.requests() > asked).await;
     eventually(|| !gateway.status().polls.is_empty()).await;
     let status = gateway.status();
     assert_eq!((status.polls[0].outcome, status.failures), (PollEnding::NotModified, 0));
@@ -99,16 +96,11 @@ async fn what_was_known_of_another_address_or_of_a_removed_feed_is_forgotten() {
 
 /// Services whose fetches succeed with a reader's answer while `is_handed`, and fail with 403 otherwise.
 fn refusing(publisher: &Arc<Publisher>, is_handed: &Arc<AtomicBool>) -> Services {
-    let (feeds, is_handed) = (Arc::clone(publisher), Arc::clone(is_handed));
-    let fetch = Fetch::new(tower::service_fn(move |request: FetchRequest| {
-        let is_handed = is_handed.load(Ordering::SeqCst);
-        let fetched = match is_handed {
-            true => feeds.reply(&request).map(|fetched| Fetched { is_handed, ..fetched }),
-            false => Err(status_error(403, None)),
-        };
-        std::future::ready(fetched)
-    }));
-    Services { fetch, ..publisher.services() }
+    let is_handed = Arc::clone(is_handed);
+    publisher.services_by(move |publisher, request| match is_handed.load(Ordering::SeqCst) {
+        true => Ok(Fetched { is_handed: true, ..publisher.reply(request)? }),
+        false => Err(status_error(403, None)),
+    })
 }
 
 /// Otherwise the site would be polled at full pace, and its refusal would stay hidden.

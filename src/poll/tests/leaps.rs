@@ -39,10 +39,8 @@ async fn a_clock_that_leaps_by_years_and_back_changes_no_interval_for_long() {
 #[tokio::test(start_paused = true)]
 async fn a_pause_from_a_time_to_come_is_no_longer_than_any() {
     let gateway = Gateway::with_news("one").await;
-    let wait = Some(Duration::from_secs(86_400));
-    let busy = status_error(503, wait);
     gateway.clock.leap(later(30 * 365 * 86_400));
-    gateway.publisher.fails(busy);
+    gateway.publisher.fails(status_error(503, Some(Duration::from_secs(86_400))));
     gateway.poll().await;
     let store = gateway.stop().await;
     let publisher = Publisher::new("one");

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::testing::owners::{gateway, live};
-use tidegate_core::model::{HubSubscription, PollState, PushTrust, SubscriptionStanding};
-use tidegate_core::websub::{Intent, Secret, Verification};
+use tidegate_core::model::{PollState, SubscriptionStanding};
+use tidegate_core::websub::{Discovery, Intent, Secret, Verification, subscriber};
 use tidegate_store::Gateways;
 use tokio::time::sleep;
 
@@ -53,7 +53,6 @@ impl Pair {
         pair
     }
 
-    /// Returns a feed that the second gateway owns.
     fn of_second(&self) -> String {
         owned(&self.owners[1]).remove(0)
     }
@@ -110,8 +109,7 @@ async fn polls_of_a_foreign_feed_that_come_while_one_is_in_flight_share_the_next
         let (poller, feed) = (poller.clone(), feed.clone());
         tokio::spawn(async move { poller.poll_now(&feed).await.unwrap().outcome })
     };
-    let (before, answer) =
-        (publisher.requests(), || publisher.gate.as_ref().unwrap().add_permits(1));
+    let (before, answer) = (publisher.requests(), || publisher.release(1));
     let first = poll();
     eventually(|| publisher.requests() == before + 1).await;
     let others = [poll(), poll(), poll()];
@@ -176,24 +174,19 @@ async fn a_gateway_that_is_not_known_to_live_polls_nothing() {
 pub(super) fn subscribed(feed: &str) -> (PollState, String) {
     let keys = crate::subscribe::mint(&name(feed)).unwrap();
     let token = keys.token.clone();
-    let subscription = HubSubscription {
-        topic: record(feed).url,
-        hubs: vec!["https://hub.example/".to_owned()],
-        hub: 0,
-        keys,
-        callbacks: "https://here.example/websub/callback".to_owned(),
-        standing: SubscriptionStanding::Asked,
-        next: later(600),
-        lease: None,
-        failures: 0,
-        spent: Some(NOW),
-        note: None,
-        trust: PushTrust::default(),
-        last_push: None,
-        pushes: 0,
-    };
+    let hubs = vec!["https://hub.example/".to_owned()];
+    let found = Discovery { hubs, topic: record(feed).url };
+    let callbacks = "https://here.example/websub/callback";
+    let mut subscription = subscriber::begin(&found, keys, callbacks, Some(NOW), NOW);
+    (subscription.standing, subscription.next) = (SubscriptionStanding::Asked, later(600));
     let state = PollState::new(&name(feed), &record(feed).url);
     (PollState { subscription: Some(Box::new(subscription)), ..state }, token)
+}
+
+/// The hub's question whether the feed's subscription was meant, or its end.
+pub(super) fn verification(intent: Intent, feed: &str) -> Verification {
+    let (topic, challenge) = (record(feed).url, "meant".to_owned());
+    Verification::Intent { intent, topic, challenge, lease: Some(86_400) }
 }
 
 #[tokio::test(start_paused = true)]
@@ -204,12 +197,7 @@ async fn any_gateway_answers_a_hub_and_polls_for_its_pushes() {
     let secret = state.subscription.as_ref().unwrap().keys.secret.clone();
     pair.store.set_poll(&state);
     assert!(first.poller.is_callback(&token).await && !first.poller.is_callback("x.a").await);
-    let said = Verification::Intent {
-        intent: Intent::Subscribe,
-        topic: record(&feed).url,
-        challenge: "meant".to_owned(),
-        lease: Some(86_400),
-    };
+    let said = verification(Intent::Subscribe, &feed);
     assert_eq!(first.poller.called(&token, said).await.unwrap().as_deref(), Some("meant"));
     let stored = pair.store.poll_state(&feed).unwrap();
     assert!(stored.subscription.unwrap().is_held(NOW));

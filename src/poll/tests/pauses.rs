@@ -1,9 +1,10 @@
 //! Pauses that hosts ask for, and host lines across changes of the configuration.
 
 use super::*;
-use tidegate_core::model::WalkStanding;
+use std::sync::Mutex;
+use tidegate_core::model::{FeedRecord, WalkStanding};
 use tidegate_core::websub::HubLinks;
-use tidegate_net::fetch::{Call, CallRequest, Called, Fetch, FetchRequest, Fetched, Services};
+use tidegate_net::fetch::{Call, CallRequest, Called, Fetched, Services};
 
 const HOST: &str = "http://all.example";
 
@@ -17,8 +18,7 @@ fn store(feeds: &[&str]) -> Arc<ScriptedStore> {
 }
 
 fn busy(seconds: u64) -> FetchError {
-    let retry_after = Some(Duration::from_secs(seconds));
-    status_error(429, retry_after)
+    status_error(429, Some(Duration::from_secs(seconds)))
 }
 
 fn next(gateway: &Gateway, feed: &str) -> ScheduledPoll {
@@ -46,14 +46,13 @@ async fn what_stands_in_the_line_of_a_host_waits_for_the_end_of_its_pause() {
     let waiting = feeds.iter().filter(|feed| is_put_off(&gateway, feed, 1800)).count();
     assert_eq!(waiting, 3);
     // A feed added to that host waits too.
-    let added = tidegate_core::model::FeedRecord { url: format!("{HOST}/five"), ..record("five") };
+    let added = FeedRecord { url: format!("{HOST}/five"), ..record("five") };
     gateway.poller.put(added).await.unwrap();
     eventually(|| is_put_off(&gateway, "five", 1700)).await;
     assert_eq!(publisher.requests(), 1);
 
     // The pause survives a restart.
-    let store = gateway.stop().await;
-    let gateway = Gateway::start_later(&store, &publisher, 60).await;
+    let gateway = gateway.restart(60).await;
     a_while().await;
     assert_eq!(publisher.requests(), 1);
     assert!(feeds.iter().all(|feed| next(&gateway, feed).at >= later(1700)));
@@ -71,20 +70,15 @@ async fn what_stands_in_the_line_of_a_host_waits_for_the_end_of_its_pause() {
 #[tokio::test(start_paused = true)]
 async fn a_slow_host_is_asked_at_the_pace_that_its_answers_tell() {
     const MINUTE: Duration = Duration::from_secs(60);
-    let (publisher, last) = (Publisher::new("one"), Arc::new(std::sync::Mutex::new(None)));
-    let feeds = Arc::clone(&publisher);
-    let fetch = Fetch::new(tower::service_fn(move |request: FetchRequest| {
+    let (publisher, last) = (Publisher::new("one"), Mutex::new(None));
+    let services = publisher.services_by(move |publisher, request| {
         let now = tokio::time::Instant::now();
-        let is_early = last.lock().unwrap().is_some_and(|last| now < last + MINUTE);
-        let answer = match is_early {
-            true => Err(busy(60)),
-            false => feeds.reply(&request),
-        };
-        *last.lock().unwrap() = Some(now);
-        let rate_reset = Some(MINUTE);
-        std::future::ready(answer.map(|fetched| Fetched { rate_reset, ..fetched }))
-    }));
-    let services = Services { fetch, ..publisher.services() };
+        let before = last.lock().unwrap().replace(now);
+        if before.is_some_and(|before| now < before + MINUTE) {
+            return Err(busy(60));
+        }
+        Ok(Fetched { rate_reset: Some(MINUTE), ..publisher.reply(request)? })
+    });
     let feeds = ["one", "two", "three", "four", "five"];
     let gateway = Gateway::with_client(&store(&feeds), &publisher, services).await;
     tokio::time::sleep(6 * MINUTE).await;
@@ -109,7 +103,6 @@ async fn a_feed_that_a_slow_host_refused_is_tried_soon() {
     }
 }
 
-/// Requests of walks also report pauses of their host, and respect them.
 #[tokio::test(start_paused = true)]
 async fn a_walk_speaks_for_its_host_and_waits_for_it() {
     let publisher = Publisher::new("one");
@@ -204,31 +197,20 @@ async fn the_host_that_answered_has_the_pause() {
     publisher.says("one", "1");
     gateway.clock.set(next(&gateway, "more").at);
     gateway.polls("more", 2).await;
-    let moved = tidegate_core::model::FeedRecord {
-        url: "http://elsewhere.example/other".to_owned(),
-        ..record("other")
-    };
+    let url = "http://elsewhere.example/other".to_owned();
+    let moved = FeedRecord { url, ..record("other") };
     gateway.poller.put(moved).await.unwrap();
     eventually(|| is_put_off(&gateway, "other", 7200)).await;
 }
 
 /// Starts a gateway with a feed that names a hub, after the first request to the hub.
 async fn with_hub(publisher: &Arc<Publisher>, call: Call) -> Gateway {
-    let feeds = Arc::clone(publisher);
-    let fetch = Fetch::new(tower::service_fn(move |request: FetchRequest| {
-        let publisher = Arc::clone(&feeds);
-        async move {
-            publisher.asked.lock().unwrap().push(request.clone());
-            let mut headers = http::HeaderMap::new();
-            headers.insert("link", format!("<{HOST}/hub>; rel=hub").parse().unwrap());
-            let value = headers["link"].to_str().unwrap();
-            let own = format!("<{}>; rel=self", request.url);
-            let links = HubLinks::in_headers([value, own.as_str()], &request.url);
-            publisher.reply(&request).map(|fetched| Fetched { links, ..fetched })
-        }
-    }));
-    let services = || Services { fetch: fetch.clone(), call: call.clone(), ..publisher.services() };
-    let gateway = Gateway::with_client(&store(&["news"]), publisher, services()).await;
+    let services = publisher.services_by(|publisher, request| {
+        let links = HubLinks { hubs: vec![format!("{HOST}/hub")], own: Some(request.url.clone()) };
+        Ok(Fetched { links, ..publisher.note_and_reply(request)? })
+    });
+    let services = Services { call, ..services };
+    let gateway = Gateway::with_client(&store(&["news"]), publisher, services.clone()).await;
     gateway.polls("news", 1).await;
     let reach = Reach {
         callbacks: "https://gate.example/websub/callback".to_owned(),
@@ -236,14 +218,14 @@ async fn with_hub(publisher: &Arc<Publisher>, call: Call) -> Gateway {
         http_secrets: true,
     };
     let settings = PollSettings { reach: Some(reach), ..PollSettings::default() };
-    gateway.poller.reconfigure(settings, services()).await.unwrap();
+    gateway.poller.reconfigure(settings, services).await.unwrap();
     gateway.poll().await;
-    let failed = || {
-        let hub = gateway.status().hub;
-        hub.is_some_and(|hub| hub.subscription.failures == 1)
-    };
-    eventually(failed).await;
+    eventually(|| hub_failures(&gateway) == Some(1)).await;
     gateway
+}
+
+fn hub_failures(gateway: &Gateway) -> Option<u32> {
+    gateway.status().hub.map(|hub| hub.subscription.failures)
 }
 
 #[tokio::test(start_paused = true)]
@@ -251,8 +233,7 @@ async fn a_hub_speaks_for_its_host() {
     let publisher = Publisher::new("one");
     let call = Call::new(tower::service_fn(|_: CallRequest| async {
         let retry_after = Some(Duration::from_secs(5000));
-        let (body, whole, location) = (bytes::Bytes::new(), true, None);
-        Ok(Called { status: 503, body, whole, retry_after, location, ..Called::default() })
+        Ok(Called { status: 503, whole: true, retry_after, ..Called::default() })
     }));
     let gateway = with_hub(&publisher, call).await;
     gateway.clock.set(next(&gateway, "news").at);
@@ -266,8 +247,7 @@ async fn a_request_to_a_hub_that_panics_is_made_again() {
     let gateway = with_hub(&publisher, no_calls()).await;
     let again = gateway.status().hub.unwrap().subscription.next;
     gateway.clock.set(again);
-    let failures = || gateway.status().hub.map(|hub| hub.subscription.failures);
-    eventually(|| failures() == Some(2)).await;
+    eventually(|| hub_failures(&gateway) == Some(2)).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -281,14 +261,14 @@ async fn feeds_that_wait_in_a_line_take_the_pace_of_a_reload() {
     };
     let slow = paced(Duration::from_secs(3600), 1);
     gateway.poller.reconfigure(slow, publisher.services()).await.unwrap();
-    publisher.gate.as_ref().unwrap().add_permits(1);
+    publisher.release(1);
     eventually(|| gateway.poller.totals().polls() == 1).await;
     a_while().await;
     assert_eq!(publisher.requests(), 1, "an hour apart");
     let quick = paced(Duration::ZERO, 2);
     gateway.poller.reconfigure(quick, publisher.services()).await.unwrap();
     eventually(|| publisher.requests() == 3).await;
-    publisher.gate.as_ref().unwrap().add_permits(2);
+    publisher.release(2);
     eventually(|| gateway.poller.totals().polls() == 3).await;
 }
 
@@ -296,22 +276,16 @@ async fn feeds_that_wait_in_a_line_take_the_pace_of_a_reload() {
 #[tokio::test(start_paused = true)]
 async fn a_sup_document_waits_for_its_host() {
     const SUP: &str = "http://all.example/sup.json";
-    let publisher = Publisher::new("one");
-    let (feeds, looks) = (Arc::clone(&publisher), Arc::new(std::sync::Mutex::new(0)));
+    let (publisher, looks) = (Publisher::new("one"), Arc::new(Mutex::new(0)));
     let counted = Arc::clone(&looks);
-    let fetch = Fetch::new(tower::service_fn(move |request: FetchRequest| {
-        let (publisher, counted) = (Arc::clone(&feeds), Arc::clone(&counted));
-        async move {
-            if request.url == SUP {
-                *counted.lock().unwrap() += 1;
-                return Err(busy(3600));
-            }
-            publisher.asked.lock().unwrap().push(request.clone());
-            let announced = tidegate_core::sup::in_header(&format!("{SUP}#news"));
-            publisher.reply(&request).map(|fetched| Fetched { announced, ..fetched })
+    let services = publisher.services_by(move |publisher, request| {
+        if request.url == SUP {
+            *counted.lock().unwrap() += 1;
+            return Err(busy(3600));
         }
-    }));
-    let services = Services { fetch, ..publisher.services() };
+        let announced = tidegate_core::sup::in_header(&format!("{SUP}#news"));
+        Ok(Fetched { announced, ..publisher.note_and_reply(request)? })
+    });
     let gateway = Gateway::with_client(&store(&["news"]), &publisher, services).await;
     gateway.polls("news", 1).await;
     // Its answer pauses the host,
@@ -332,26 +306,21 @@ async fn a_sup_document_waits_for_its_host() {
 #[tokio::test(start_paused = true)]
 async fn a_poll_that_is_asked_for_counts_at_the_host_that_answered_last() {
     let publisher = Publisher::new("one");
-    let feeds = Arc::clone(&publisher);
-    let fetch = Fetch::new(tower::service_fn(move |request: FetchRequest| {
-        let publisher = Arc::clone(&feeds);
-        async move {
-            publisher.asked.lock().unwrap().push(request.clone());
-            let mut fetched = publisher.reply(&request)?;
-            fetched.final_url = format!("{HOST}/feed");
-            fetched.validators.answered_by = Some(fetched.final_url.clone());
-            Ok(fetched)
-        }
-    }));
-    let services = || Services { fetch: fetch.clone(), ..publisher.services() };
-    let gateway = Gateway::with_client(&store_of(&["one", "two"]), &publisher, services()).await;
+    let services = publisher.services_by(|publisher, request| {
+        let mut fetched = publisher.note_and_reply(request)?;
+        fetched.final_url = format!("{HOST}/feed");
+        fetched.validators.answered_by = Some(fetched.final_url.clone());
+        Ok(fetched)
+    });
+    let feeds = store_of(&["one", "two"]);
+    let gateway = Gateway::with_client(&feeds, &publisher, services.clone()).await;
     gateway.polls("one", 1).await;
     gateway.polls("two", 1).await;
     let pace = Pace { spacing: Duration::from_secs(3600), parallel: 1 };
     let paces = Arc::new([("all.example".to_owned(), pace)].into());
     // Reconfiguring recomputes the line of each feed.
     let settings = PollSettings { paces, ..PollSettings::default() };
-    gateway.poller.reconfigure(settings, services()).await.unwrap();
+    gateway.poller.reconfigure(settings, services).await.unwrap();
     gateway.poller.poll_now(&name("one")).await.unwrap();
     gateway.clock.set(next(&gateway, "two").at);
     a_while().await;

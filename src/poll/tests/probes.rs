@@ -5,11 +5,10 @@ use crate::allowance::{FEED_ASKS_PER_HOUR, HOST_ASKS_PER_HOUR};
 use http::HeaderMap;
 use std::fmt::Write as _;
 use std::sync::Mutex;
-use tidegate_core::clock::ManualClock;
+use tidegate_core::clock::{Clock, ManualClock};
 use tidegate_core::model::{BodyPrints, EndpointId, FeedOptions, FeedRecord, Probing};
 use tidegate_core::model::{FeedAccess, Login, SecretSource, SecretText};
-use tidegate_net::fetch::{Call, CallRequest, Called, Fetch, FetchRequest};
-use tidegate_net::fetch::{LeadScope, Passing, Services};
+use tidegate_net::fetch::{Call, CallRequest, Called, LeadScope, Services};
 use tidegate_store::Store;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -21,8 +20,8 @@ struct Pages {
     code: Mutex<u16>,
     retry_after: Mutex<Option<Duration>>,
     asked: Mutex<Vec<String>>,
-    leads: Mutex<Vec<LeadScope>>,
-    headers: Mutex<Vec<HeaderMap>>,
+    /// The scope and the headers of each request.
+    sent: Mutex<Vec<(LeadScope, HeaderMap)>>,
     /// Each permit releases one answer, if there is a gate.
     gate: Option<Semaphore>,
     at_once: Mutex<(usize, usize)>,
@@ -30,16 +29,15 @@ struct Pages {
 
 impl Pages {
     fn new(gate: Option<Semaphore>) -> Arc<Self> {
-        let (asked, leads, headers, at_once, retry_after) = Default::default();
-        Arc::new(Self { code: Mutex::new(404), retry_after, asked, leads, headers, gate, at_once })
+        let (asked, sent, at_once, retry_after) = Default::default();
+        Arc::new(Self { code: Mutex::new(404), retry_after, asked, sent, gate, at_once })
     }
 
     fn service(self: &Arc<Self>) -> Call {
         let pages = Arc::clone(self);
         Call::new(tower::service_fn(move |request: CallRequest| {
             let pages = Arc::clone(&pages);
-            pages.leads.lock().unwrap().push(request.leads);
-            pages.headers.lock().unwrap().push(request.sent.headers);
+            pages.sent.lock().unwrap().push((request.leads, request.sent.headers));
             async move { Ok(pages.answer(request.url.path().to_owned()).await) }
         }))
     }
@@ -65,12 +63,10 @@ impl Pages {
         }
     }
 
-    /// Returns the number of requests for missing items.
     fn items(&self) -> usize {
         self.items_of("")
     }
 
-    /// Returns the number of requests for missing items of a feed.
     fn items_of(&self, feed: &str) -> usize {
         let asked = self.asked.lock().unwrap();
         let of = asked.iter().filter(|path| path.contains(feed));
@@ -97,8 +93,8 @@ fn document(feed: &str, whole: bool) -> String {
 
 struct Fixture {
     store: Arc<Store>,
-    whole: Arc<Mutex<bool>>,
-    fails: Arc<Mutex<Option<FetchError>>>,
+    /// Whether documents list all items.
+    answer: Arc<Mutex<Result<bool, FetchError>>>,
     clock: ManualClock,
     poller: Poller,
     cancel: CancellationToken,
@@ -129,28 +125,29 @@ impl Fixture {
             let asking = FeedRecord { url, options, access, ..record(feed) };
             store.put_feed(&asking).await.unwrap();
         }
-        let (whole, fails) = (Arc::new(Mutex::new(true)), Arc::default());
-        let cancel = CancellationToken::new();
+        let answer = Arc::new(Mutex::new(Ok(true)));
+        let given = Arc::clone(&answer);
+        let services = Publisher::new("").services_by(move |_, request| {
+            let text =
+                document(request.url.split('/').nth(3).unwrap(), given.lock().unwrap().clone()?);
+            let print = xxh3_128(text.as_bytes());
+            let prints = BodyPrints { wire: print, body: print };
+            Ok(fetched(&request.url, whole_document(text, prints)))
+        });
+        let services = Services { call: pages.service(), ..services };
+        let known: Arc<dyn Clock> = Arc::new(clock.clone());
         let parts = PollerConfig {
             settings: PollSettings { spacing: Duration::ZERO, ..PollSettings::default() },
-            store: Arc::clone(&store),
-            clock: Arc::new(clock.clone()),
-            running: Arc::new(clock.clone()),
-            services: Services {
-                fetch: fetch(&whole, &fails),
-                call: pages.service(),
-                passing: Passing::default(),
-            },
             judge: Arc::new(ParseAndRecord::default()),
-            hosts: HostQueue::new(),
-            cancel: cancel.clone(),
+            ..poller_config(Arc::clone(&store), &known, services)
         };
+        let cancel = parts.cancel.clone();
         let (poller, task) = Poller::start(parts).await.unwrap();
-        let fixture = Self { store, whole, fails, clock, poller, cancel, task };
+        let fixture = Self { store, answer, clock, poller, cancel, task };
         for feed in feeds {
             fixture.poll(feed).await;
         }
-        *fixture.whole.lock().unwrap() = false;
+        *fixture.answer.lock().unwrap() = Ok(false);
         fixture.clock.set(later(60));
         fixture
     }
@@ -169,27 +166,15 @@ impl Fixture {
         eventually(|| !self.status(feed).probing).await;
     }
 
+    async fn probe(&self, feed: &str) {
+        self.poll(feed).await;
+        self.asked(feed).await;
+    }
+
     async fn deleted(&self, feed: &str) -> usize {
         let events = self.store.events(&name(feed), 100).await.unwrap();
         events.iter().filter(|event| event.kind == EventKind::Deleted).count()
     }
-}
-
-fn fetch(whole: &Arc<Mutex<bool>>, fails: &Arc<Mutex<Option<FetchError>>>) -> Fetch {
-    let (whole, fails) = (Arc::clone(whole), Arc::clone(fails));
-    Fetch::new(tower::service_fn(move |request: FetchRequest| {
-        let feed = request.url.split('/').nth(3).unwrap().to_owned();
-        let text = document(&feed, *whole.lock().unwrap());
-        let print = xxh3_128(text.as_bytes());
-        let failure = fails.lock().unwrap().clone();
-        async move {
-            if let Some(failure) = failure {
-                return Err(failure);
-            }
-            let prints = BodyPrints { wire: print, body: print };
-            Ok(fetched(&request.url, whole_document(text, prints)))
-        }
-    }))
 }
 
 #[tokio::test]
@@ -210,7 +195,8 @@ async fn polls_do_not_wait_for_pages() {
     assert_eq!(status.probes[0].counts.get(&EventKind::Deleted), Some(&4));
     assert_eq!(status.probes[0].requests, 6);
     let scope = LeadScope::Places(vec!["http://all.example/one/feed".parse().unwrap()]);
-    assert_eq!(*pages.leads.lock().unwrap(), vec![scope; 6]);
+    let sent = std::mem::take(&mut *pages.sent.lock().unwrap());
+    assert_eq!(sent.into_iter().map(|(leads, _)| leads).collect::<Vec<_>>(), vec![scope; 6]);
     assert_eq!(fixture.deleted("one").await, 4);
     // A probe does not cause the same document to be judged again.
     assert_eq!(fixture.poll("one").await.outcome, PollEnding::Unchanged);
@@ -276,8 +262,7 @@ async fn a_host_is_asked_so_much_an_hour_by_all_its_feeds() {
     assert_eq!((pages.items(), pages.items_of("four")), (HOST_ASKS_PER_HOUR, 0));
     assert_eq!(pages.at_once.lock().unwrap().1, 1, "one request at a time");
     fixture.clock.set(later(60 + 3600));
-    fixture.poll("four").await;
-    fixture.asked("four").await;
+    fixture.probe("four").await;
     assert_eq!(pages.items_of("four"), FEED_ASKS_PER_HOUR);
     // Others may be due again by then, each for the last of its five items.
     assert!(pages.items() <= HOST_ASKS_PER_HOUR + FEED_ASKS_PER_HOUR + 3);
@@ -289,19 +274,15 @@ async fn a_site_that_is_busy_is_left_alone_for_an_hour() {
     let pages = Pages::new(None);
     let fixture = Fixture::new(&["one", "two"], &pages).await;
     *pages.code.lock().unwrap() = 503;
-    fixture.poll("one").await;
-    fixture.asked("one").await;
+    fixture.probe("one").await;
     // The listed item was found; the made-up address was refused.
     assert_eq!(pages.asked.lock().unwrap().len(), 2);
-    fixture.poll("one").await;
-    fixture.poll("two").await;
-    fixture.asked("one").await;
-    fixture.asked("two").await;
+    fixture.probe("one").await;
+    fixture.probe("two").await;
     assert_eq!(pages.asked.lock().unwrap().len(), 2);
     *pages.code.lock().unwrap() = 404;
     fixture.clock.set(later(60 + 3600));
-    fixture.poll("two").await;
-    fixture.asked("two").await;
+    fixture.probe("two").await;
     assert_eq!(fixture.deleted("two").await, 4);
 }
 
@@ -312,14 +293,10 @@ async fn a_page_speaks_for_its_host() {
     *pages.code.lock().unwrap() = 429;
     *pages.retry_after.lock().unwrap() = Some(Duration::from_secs(1800));
     let fixture = Fixture::new(&["one", "two"], &pages).await;
-    fixture.poll("one").await;
-    fixture.asked("one").await;
+    fixture.probe("one").await;
     let asked = pages.asked.lock().unwrap().len();
-    assert_eq!(
-        fixture.status("one").probes[0].requests,
-        2,
-        "one that is listed, and a made-up one"
-    );
+    // One that is listed, and a made-up one.
+    assert_eq!(fixture.status("one").probes[0].requests, 2);
     fixture.poll("two").await;
     eventually(|| fixture.status("two").probes.len() == 1).await;
     let note = fixture.status("two").probes.pop_front().unwrap();
@@ -335,9 +312,8 @@ async fn a_round_of_asking_ends_with_the_pause_of_its_host() {
     let fixture = Fixture::new(&["one", "two"], &pages).await;
     fixture.poll("one").await;
     eventually(|| pages.asked.lock().unwrap().len() == 1).await;
-    let retry_after = Some(Duration::from_secs(1800));
-    let busy = status_error(429, retry_after);
-    *fixture.fails.lock().unwrap() = Some(busy);
+    let busy = status_error(429, Some(Duration::from_secs(1800)));
+    *fixture.answer.lock().unwrap() = Err(busy);
     fixture.poller.poll_now(&name("two")).await.unwrap();
     fixture.asked("one").await;
     let note = fixture.status("one").probes.pop_front().unwrap();
@@ -345,7 +321,6 @@ async fn a_round_of_asking_ends_with_the_pause_of_its_host() {
     assert_eq!(pages.asked.lock().unwrap().len(), 1);
 }
 
-/// A feed is asked for with credentials, and its pages without.
 #[tokio::test]
 async fn pages_get_no_credentials() {
     let hush = || SecretSource::Literal(SecretText::new("hush").unwrap());
@@ -355,12 +330,11 @@ async fn pages_get_no_credentials() {
     let options = FeedOptions { complete: true, probe: Probing::All, ..FeedOptions::default() };
     let pages = Pages::new(None);
     let fixture = Fixture::of(&["one"], &pages, options, Some(access)).await;
-    fixture.poll("one").await;
-    fixture.asked("one").await;
-    let headers = std::mem::take(&mut *pages.headers.lock().unwrap());
-    assert!(!headers.is_empty());
-    for sent in headers {
+    fixture.probe("one").await;
+    let sent = std::mem::take(&mut *pages.sent.lock().unwrap());
+    assert!(!sent.is_empty());
+    for (_, headers) in sent {
         let keys = ["authorization", "cookie", "x-key"];
-        assert!(keys.iter().all(|key| !sent.contains_key(*key)), "{sent:?}");
+        assert!(keys.iter().all(|key| !headers.contains_key(*key)), "{headers:?}");
     }
 }

@@ -1,6 +1,7 @@
 //! How walks continue and end.
 
 use super::*;
+use ArchiveLayout::{Archives, Numbered, Pages};
 use proptest::prelude::*;
 use tidegate_format::parse::{self, Limits};
 
@@ -28,10 +29,10 @@ const WORD_PRESS: &str = "<generator>https://wordpress.org/?v=6.7</generator>";
 #[test]
 fn the_feed_says_how_its_past_is_laid_out() {
     for (head, trail, next) in [
-        (link("prev-archive", "a/9"), ArchiveLayout::Archives, "https://pub.example/a/9"),
-        (link("previous", "/old"), ArchiveLayout::Archives, "https://pub.example/old"),
-        (link("next", "?page=2"), ArchiveLayout::Pages, "https://pub.example/feed?page=2"),
-        (WORD_PRESS.to_owned(), ArchiveLayout::Numbered, "https://pub.example/feed?paged=2"),
+        (link("prev-archive", "a/9"), Archives, "https://pub.example/a/9"),
+        (link("previous", "/old"), Archives, "https://pub.example/old"),
+        (link("next", "?page=2"), Pages, "https://pub.example/feed?page=2"),
+        (WORD_PRESS.to_owned(), Numbered, "https://pub.example/feed?paged=2"),
     ] {
         let mut walk = Backfill::begin(NOW);
         go_on(&mut walk, signpost(&head, &["1"], FEED, None), None, NOW);
@@ -73,14 +74,10 @@ fn to(trail: ArchiveLayout, next: &str, lists: u64) -> ArchiveLinks {
 
 #[test]
 fn a_walk_counts_and_ends_with_the_last_document() {
-    let mut walk = set(ArchiveLayout::Archives, "a");
-    go_on(&mut walk, to(ArchiveLayout::Archives, "b", 2), Some((5, 1)), NOW);
-    go_on(
-        &mut walk,
-        ArchiveLinks { older: None, ..to(ArchiveLayout::Archives, "", 3) },
-        Some((2, 0)),
-        NOW,
-    );
+    let mut walk = set(Archives, "a");
+    go_on(&mut walk, to(Archives, "b", 2), Some((5, 1)), NOW);
+    let last = ArchiveLinks { older: None, ..to(Archives, "", 3) };
+    go_on(&mut walk, last, Some((2, 0)), NOW);
     assert_eq!((walk.documents, walk.items, walk.known), (2, 7, 1));
     assert_eq!(walk.note.as_deref(), Some("the last older document was read"));
     assert_eq!((walk.standing, walk.gone), (WalkStanding::Done, vec![7, 8]));
@@ -89,21 +86,21 @@ fn a_walk_counts_and_ends_with_the_last_document() {
 #[test]
 fn pages_that_repeat_or_are_empty_are_the_end_and_archives_are_not() {
     for (trail, lists, has_entries, goes_on) in [
-        (ArchiveLayout::Pages, 1, true, false),
-        (ArchiveLayout::Numbered, 1, true, false),
-        (ArchiveLayout::Numbered, 2, false, false),
-        (ArchiveLayout::Numbered, 2, true, true),
-        (ArchiveLayout::Archives, 1, true, true),
-        (ArchiveLayout::Archives, 2, false, true),
+        (Pages, 1, true, false),
+        (Numbered, 1, true, false),
+        (Numbered, 2, false, false),
+        (Numbered, 2, true, true),
+        (Archives, 1, true, true),
+        (Archives, 2, false, true),
     ] {
         let mut walk = set(trail, "p2");
         let next = ArchiveLinks { has_entries, ..to(trail, "p3", lists) };
         go_on(&mut walk, next, Some((0, 3)), NOW);
         assert_eq!(walk.is_walking(), goes_on, "{trail:?} {lists} {has_entries}");
     }
-    let mut walk = set(ArchiveLayout::Archives, "a");
-    go_on(&mut walk, to(ArchiveLayout::Archives, "b", 2), Some((1, 0)), NOW);
-    go_on(&mut walk, to(ArchiveLayout::Archives, "a", 3), Some((1, 0)), NOW);
+    let mut walk = set(Archives, "a");
+    go_on(&mut walk, to(Archives, "b", 2), Some((1, 0)), NOW);
+    go_on(&mut walk, to(Archives, "a", 3), Some((1, 0)), NOW);
     assert_eq!(walk.note.as_deref(), Some("the documents lead in a circle"));
 }
 
@@ -112,45 +109,44 @@ fn limits_stop_a_walk_and_it_goes_on_when_it_is_asked_to() {
     for (documents, bytes, taken) in
         [(MAX_DOCUMENTS, 5, 5), (5, MAX_BYTES, 5), (5, 5, MAX_TAKEN_BYTES)]
     {
-        let mut walk = set(ArchiveLayout::Archives, "a");
+        let mut walk = set(Archives, "a");
         (walk.documents, walk.bytes, walk.taken_bytes) = (documents, bytes, taken);
-        go_on(&mut walk, to(ArchiveLayout::Archives, "b", 2), Some((1, 0)), NOW);
+        go_on(&mut walk, to(Archives, "b", 2), Some((1, 0)), NOW);
         assert_eq!(walk.standing, WalkStanding::Stopped);
         assert!(walk.note.as_ref().unwrap().contains(", the limit is "), "{walk:?}");
         let mut again = asked_for(Some(walk.clone()), NOW);
         assert!(again.is_walking() && again.ended.is_none());
         assert_eq!((again.next.as_deref(), again.items), (Some("b"), walk.items));
-        go_on(&mut again, to(ArchiveLayout::Archives, "c", 3), Some((1, 0)), NOW);
+        go_on(&mut again, to(Archives, "c", 3), Some((1, 0)), NOW);
         assert!(again.is_walking());
     }
-    let mut walk = set(ArchiveLayout::Archives, "a");
+    let mut walk = set(Archives, "a");
     walk.items = MAX_ITEMS - 1;
-    go_on(&mut walk, to(ArchiveLayout::Archives, "b", 2), Some((3, 0)), NOW);
+    go_on(&mut walk, to(Archives, "b", 2), Some((3, 0)), NOW);
     assert_eq!((walk.standing, walk.items), (WalkStanding::Stopped, MAX_ITEMS + 2));
     assert_eq!(walk.note.as_deref(), Some("50002 items were taken in, the limit is 50000"));
     let mut again = asked_for(Some(walk), NOW);
-    go_on(&mut again, to(ArchiveLayout::Archives, "c", 3), Some((1, 0)), NOW);
+    go_on(&mut again, to(Archives, "c", 3), Some((1, 0)), NOW);
     assert_eq!((again.is_walking(), again.items), (true, 1));
-    let mut walk = set(ArchiveLayout::Pages, "a");
+    let mut walk = set(Pages, "a");
     walk.taken_bytes = MAX_TAKEN_BYTES;
-    go_on(&mut walk, to(ArchiveLayout::Pages, "b", 2), Some((3, 0)), NOW);
+    go_on(&mut walk, to(Pages, "b", 2), Some((3, 0)), NOW);
     assert_eq!(walk.standing, WalkStanding::Stopped);
     let note = "25165824 bytes of items were taken in, the limit is 25165824";
     assert_eq!(walk.note.as_deref(), Some(note));
     let again = asked_for(Some(walk), NOW);
     assert_eq!((again.is_walking(), again.taken_bytes), (true, 0));
-    let done =
-        Backfill { standing: WalkStanding::Done, items: 9, ..set(ArchiveLayout::Pages, "x") };
+    let done = Backfill { standing: WalkStanding::Done, items: 9, ..set(Pages, "x") };
     assert_eq!(asked_for(Some(done), NOW), Backfill::begin(NOW), "from the beginning");
     assert_eq!(asked_for(None, NOW), Backfill::begin(NOW));
-    let walking = set(ArchiveLayout::Pages, "x");
+    let walking = set(Pages, "x");
     assert_eq!(asked_for(Some(walking.clone()), NOW), walking);
 }
 
 #[test]
 fn failures_are_waited_for_and_end_a_walk_when_they_last() {
     let minutes = |n: u64| Some(Duration::from_secs(n * 60));
-    let mut walk = set(ArchiveLayout::Archives, "a");
+    let mut walk = set(Archives, "a");
     let mut pauses = Vec::new();
     for _ in 0..MAX_FAILURES {
         pauses.push(fail(&mut walk, "no route", (None, Retry::Backoff), NOW));
@@ -165,15 +161,15 @@ fn failures_are_waited_for_and_end_a_walk_when_they_last() {
         (410, Retry::Seldom, None),
         (403, Retry::Seldom, None),
     ] {
-        let mut walk = set(ArchiveLayout::Archives, "a");
+        let mut walk = set(Archives, "a");
         assert_eq!(fail(&mut walk, "it failed", (Some(status), retry), NOW), pause, "{status}");
         assert_eq!(walk.is_walking(), pause.is_some());
         assert!(walk.note.as_ref().unwrap().starts_with("it failed"));
         // After a success, failures are counted anew.
-        go_on(&mut walk, to(ArchiveLayout::Archives, "b", 2), Some((0, 0)), NOW);
+        go_on(&mut walk, to(Archives, "b", 2), Some((0, 0)), NOW);
         assert_eq!((walk.failures, walk.note), (0, None));
     }
-    let mut walk = set(ArchiveLayout::Numbered, "p");
+    let mut walk = set(Numbered, "p");
     assert_eq!(fail(&mut walk, "404", (Some(404), Retry::Backoff), NOW), None);
     assert_eq!((walk.standing, walk.documents), (WalkStanding::Done, 0));
 }
@@ -182,9 +178,9 @@ proptest! {
     /// Whatever documents contain, a walk ends and its state stays small.
     #[test]
     fn every_walk_ends(steps in proptest::collection::vec((0..3u8, any::<u16>(), any::<u16>()), 1..300)) {
-        let mut walk = set(ArchiveLayout::Pages, "start");
+        let mut walk = set(Pages, "start");
         for (kind, address, lists) in steps {
-            let trail = [ArchiveLayout::Archives, ArchiveLayout::Pages, ArchiveLayout::Numbered][usize::from(kind)];
+            let trail = [Archives, Pages, Numbered][usize::from(kind)];
             let gone = vec![u64::from(lists); 3];
             let post = ArchiveLinks { gone, ..to(trail, &address.to_string(), u64::from(lists)) };
             go_on(&mut walk, post, Some((1, 1)), NOW);

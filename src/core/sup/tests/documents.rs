@@ -25,46 +25,26 @@ fn listed(windows: &Windows, period: u32) -> Vec<String> {
 }
 
 /// Checks the rules of a validator for SUP documents, independently of our parser.
-fn validate(text: &str) -> Result<(), String> {
-    let value: serde_json::Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
-    let object = value.as_object().ok_or("no object")?;
-    let period = match object.get("period").ok_or("no period")? {
-        serde_json::Value::Number(number) => number.as_u64().ok_or("period")?,
-        serde_json::Value::String(text) => text.parse().map_err(|_| "period")?,
-        _ => return Err("period".into()),
-    };
-    let time = |key: &str| {
-        let text = object.get(key).and_then(|v| v.as_str()).ok_or(key.to_owned())?;
-        Time::parse_rfc3339(text).map(Time::unix).map_err(|e| e.to_string())
-    };
-    let (since, updated) = (time("since_time")?, time("updated_time")?);
-    if since + i64::try_from(period).unwrap() > updated {
-        return Err("the interval is shorter than the period".into());
-    }
-    let available = object.get("available_periods").and_then(|v| v.as_object()).ok_or("periods")?;
-    if available.len() < 2 {
-        return Err("fewer than two periods".into());
-    }
+fn validate(text: &str) {
+    let value: serde_json::Value = serde_json::from_str(text).unwrap();
+    let period = value["period"].as_i64().unwrap();
+    let time = |key: &str| Time::parse_rfc3339(value[key].as_str().unwrap()).unwrap().unix();
+    assert!(time("since_time") + period <= time("updated_time"), "shorter than its period");
+    let available = value["available_periods"].as_object().unwrap();
+    assert!(available.len() >= 2);
     for (period, address) in available {
-        let address = address.as_str().ok_or("address")?;
-        let absolute = address.starts_with("http://") || address.starts_with("https://");
-        if !absolute || period.parse::<u32>().is_err() {
-            return Err(format!("{period}: {address}"));
-        }
+        let is_absolute = address.as_str().unwrap().starts_with("https://");
+        assert!(is_absolute && period.parse::<u32>().is_ok(), "{period}: {address}");
     }
-    let good = |value: &serde_json::Value| {
-        value.as_str().is_some_and(|id| {
-            (1..=128).contains(&id.len())
-                && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
-        })
+    let is_id = |value: &serde_json::Value| {
+        let id = value.as_str().unwrap();
+        let is_plain = id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+        is_plain && (1..=128).contains(&id.len())
     };
-    for update in object.get("updates").and_then(|v| v.as_array()).ok_or("updates")? {
-        let pair = update.as_array().ok_or("update")?;
-        if pair.len() != 2 || !pair.iter().all(good) {
-            return Err(format!("{update}"));
-        }
+    for update in value["updates"].as_array().unwrap() {
+        let pair = update.as_array().unwrap();
+        assert!(pair.len() == 2 && pair.iter().all(is_id), "{update}");
     }
-    Ok(())
 }
 
 #[test]
@@ -75,10 +55,11 @@ fn what_is_written_passes_the_validator_and_is_read_back() {
     windows.finish(at(7), at(7));
     for period in PERIODS {
         let text = windows.window(period).write(&PERIODS, address, |_| true);
-        assert_eq!(validate(&text), Ok(()));
+        validate(&text);
         let document = read(text.as_bytes()).unwrap();
         assert_eq!((document.period, document.updated), (period, at(6)));
-        assert_eq!(document.since, at(6).minus(slack(period)).minus_seconds(period));
+        let length = slack(period) + Duration::from_secs(u64::from(period));
+        assert_eq!(document.since, at(6).minus(length));
         assert_eq!(document.available.len(), PERIODS.len());
         assert_eq!(document.available[&300], address(300));
         let ids: Vec<_> = document.updates.iter().map(|u| (u.id.as_str(), &*u.update)).collect();
@@ -87,17 +68,7 @@ fn what_is_written_passes_the_validator_and_is_read_back() {
     }
     let mut empty = Windows::new(600);
     empty.finish(at(0), at(0));
-    assert_eq!(validate(&empty.window(60).write(&PERIODS, address, |_| true)), Ok(()));
-}
-
-trait Minus {
-    fn minus_seconds(self, seconds: u32) -> Self;
-}
-
-impl Minus for Time {
-    fn minus_seconds(self, seconds: u32) -> Self {
-        self.minus(std::time::Duration::from_secs(u64::from(seconds)))
-    }
+    validate(&empty.window(60).write(&PERIODS, address, |_| true));
 }
 
 #[test]
@@ -118,6 +89,13 @@ fn an_update_is_listed_for_its_period_and_the_slack() {
 }
 
 #[test]
+fn documents_reach_back_a_tenth_further_and_age_a_twentieth() {
+    let periods = [1, 60, 300, 600, 3600, 86_400];
+    assert_eq!(periods.map(|period| slack(period).as_secs()), [10, 16, 40, 70, 370, 8650]);
+    assert_eq!(periods.map(|period| step(period).as_secs()), [1, 3, 15, 30, 60, 60]);
+}
+
+#[test]
 fn epochs_of_before_a_restart_bear_the_closing_of_the_next() {
     let mut windows = Windows::new(600);
     for (epoch, seconds, feed) in [(5, 0, "a"), (6, 100, "b"), (7, 101, "c")] {
@@ -127,6 +105,8 @@ fn epochs_of_before_a_restart_bear_the_closing_of_the_next() {
     windows.finish(at(150), at(150));
     assert_eq!(windows.epoch(), 7);
     assert_eq!(listed(&windows, 60), ["c", "b", "a"]);
+    windows.finish(at(177), at(177));
+    assert_eq!(listed(&windows, 60), ["c", "b"]);
     windows.finish(at(178), at(178));
     // For `c` it is unknown how late it became readable; for `a` and `b` it is known.
     assert_eq!(listed(&windows, 60), ["c"]);
@@ -143,6 +123,11 @@ fn a_clock_that_goes_back_takes_nothing_out_and_nothing_back() {
     windows.finish(at(3), at(3));
     assert_eq!(windows.window(60).updated, before);
     assert_eq!(listed(&windows, 60), ["c", "b", "a"]);
+    // The last document was later than any update.
+    windows.finish(at(1500), at(1500));
+    windows.add_epoch(closed(4, 3, &["d"]));
+    windows.finish(at(4), at(4));
+    assert_eq!(listed(&windows, 60), ["d"]);
 }
 
 const GOOD: &str = r#"{"updates":[["a-1","u"]],"period":60,"since_time":"2026-11-20T16:20:05Z",
@@ -168,34 +153,20 @@ fn what_the_validator_takes_is_read() {
 #[test]
 fn what_the_validator_rejects_is_refused() {
     let long = "x".repeat(129);
-    for (good, bad) in [
-        ("[\"a-1\",\"u\"]", "[\"a-1\",\"u\"],"),
-        ("[\"a-1\",\"u\"]", "[\"a-1\"]"),
-        ("[\"a-1\",\"u\"]", "[\"a-1\",\"u\",\"v\"]"),
-        ("[\"a-1\",\"u\"]", "[\"a-1\",1]"),
-        ("[\"a-1\",\"u\"]", "\"a-1\""),
-        ("a-1", ""),
-        ("a-1", "a_1"),
-        ("a-1", "é"),
-        ("a-1", &long),
-        ("\"u\"", "\"\""),
-        ("\"u\"", "\"u u\""),
-        (":60,", ":0,"),
-        (":60,", ":-60,"),
-        (":60,", ":60.5,"),
-        (":60,", ":\"+60\","),
-        (":60,", ":\"\","),
-        (":60,", ":null,"),
-        (":60,", ":61,"),
-        ("2026-11-20T16:20:05Z", "yesterday"),
-        ("2026-11-20T16:20:05Z", "2026-11-20T16:20:06Z"),
-        ("\"since_time\"", "\"start_time\""),
-        ("\"updates\"", "\"update\""),
-        ("\"period\"", "\"periods\""),
-        ("http://a.example/1", "/sup.json?seconds=60"),
-        ("http://a.example/1", "ftp://a.example/1"),
-        ("\"60\":", "\"minute\":"),
-    ] {
+    let pairs = [r#"["a-1","u"],"#, r#"["a-1"]"#, r#"["a-1","u","v"]"#, r#"["a-1",1]"#, r#""a-1""#];
+    let cases: [(&str, &[&str]); 10] = [
+        (r#"["a-1","u"]"#, &pairs),
+        ("a-1", &["", "a_1", "é", &long]),
+        (r#""u""#, &[r#""""#, r#""u u""#]),
+        (":60,", &[":0,", ":-60,", ":60.5,", ":\"+60\",", ":\"\",", ":null,", ":61,"]),
+        ("2026-11-20T16:20:05Z", &["yesterday", "2026-11-20T16:20:06Z"]),
+        ("since_time", &["start_time"]),
+        ("updates", &["update"]),
+        ("period\"", &["periods\""]),
+        ("http://a.example/1", &["/sup.json?seconds=60", "ftp://a.example/1"]),
+        ("\"60\":", &["\"minute\":"]),
+    ];
+    for (good, bad) in cases.iter().flat_map(|(good, all)| all.iter().map(move |bad| (good, bad))) {
         let text = GOOD.replacen(good, bad, 1);
         assert_ne!(text, GOOD, "{good}");
         assert!(read(text.as_bytes()).is_err(), "{text}");

@@ -33,26 +33,24 @@ fn what_is_empty_or_nought_is_left_to_the_hub() {
 
 #[test]
 fn mistakes_name_their_parameter() {
+    let subscribe = |rest: &str| format!("hub.mode=subscribe&hub.topic=t{rest}");
     let long =
         format!("hub.mode=unsubscribe&hub.topic={}&hub.callback=http://a/", "t".repeat(2049));
-    let secret = format!(
-        "hub.mode=subscribe&hub.topic=t&hub.callback=http://a/&hub.secret={}",
-        "s".repeat(200)
-    );
+    let secret = subscribe(&format!("&hub.callback=http://a/&hub.secret={}", "s".repeat(200)));
     for (body, parameter, said) in [
         ("", Some("hub.mode"), "hub.mode is missing"),
         ("hub.mode=publish", Some("hub.mode"), "this hub asks the publishers itself"),
         ("hub.mode=renew", Some("hub.mode"), "not subscribe or unsubscribe"),
         ("hub.mode=subscribe&hub.callback=http://a/", Some("hub.topic"), "missing"),
-        ("hub.mode=subscribe&hub.topic=t", Some("hub.callback"), "missing"),
-        ("hub.mode=subscribe&hub.topic=t&hub.callback=/p", Some("hub.callback"), "absolute"),
-        ("hub.mode=subscribe&hub.topic=t&hub.callback=ftp://a/", Some("hub.callback"), "http"),
-        ("hub.mode=subscribe&hub.topic=t&hub.callback=http://u:p@a/", Some("hub.callback"), "user"),
-        ("hub.mode=subscribe&hub.mode=subscribe", Some("hub.mode"), "twice"),
+        (&subscribe(""), Some("hub.callback"), "missing"),
+        (&subscribe("&hub.callback=/p"), Some("hub.callback"), "absolute"),
+        (&subscribe("&hub.callback=ftp://a/"), Some("hub.callback"), "http"),
+        (&subscribe("&hub.callback=http://u:p@a/"), Some("hub.callback"), "user"),
+        (&subscribe("&hub.mode=subscribe"), Some("hub.mode"), "twice"),
         (
-            "hub.mode=subscribe&hub.topic=t&hub.callback=http://a/&hub.lease_seconds=-5",
+            &subscribe("&hub.callback=http://a/&hub.lease_seconds=-5"),
             Some("hub.lease_seconds"),
-            "whole number",
+            "whole",
         ),
         (&long, Some("hub.topic"), "2049 bytes long, the limit is 2048"),
         (&secret, Some("hub.secret"), "200 bytes long, the limit is 199"),
@@ -65,14 +63,14 @@ fn mistakes_name_their_parameter() {
     }
 }
 
+fn verify(intent: Intent, topic: &str, challenge: &str, lease: Option<u64>) -> Verification {
+    let (topic, challenge) = (topic.to_owned(), challenge.to_owned());
+    Verification::Intent { intent, topic, challenge, lease }
+}
+
 #[test]
 fn a_verification_is_appended_to_the_callbacks_own_query() {
-    let asked = Verification::Intent {
-        intent: Intent::Subscribe,
-        topic: TOPIC.into(),
-        challenge: "c0ffee".into(),
-        lease: Some(60),
-    };
+    let asked = verify(Intent::Subscribe, TOPIC, "c0ffee", Some(60));
     let address = asked.address(&url("https://reader.example/push?id=7&hub.mode=mine#part"));
     assert_eq!(
         address.as_str(),
@@ -80,12 +78,7 @@ fn a_verification_is_appended_to_the_callbacks_own_query() {
          &hub.topic=https%3A%2F%2Ffeeds.example.org%2Ffeeds%2Fnews%3Fas%3Drss\
          &hub.challenge=c0ffee&hub.lease_seconds=60"
     );
-    let ended = Verification::Intent {
-        intent: Intent::Unsubscribe,
-        topic: "t".into(),
-        challenge: "c".into(),
-        lease: None,
-    };
+    let ended = verify(Intent::Unsubscribe, "t", "c", None);
     assert_eq!(
         ended.address(&url("http://a.example/?")).as_str(),
         "http://a.example/?hub.mode=unsubscribe&hub.topic=t&hub.challenge=c"
@@ -130,15 +123,8 @@ proptest! {
         }
         let plain = url("https://reader.example/push?id=7");
         for asked in [
-            Verification::Intent {
-                intent: Intent::Subscribe,
-                topic: topic.clone(),
-                challenge: challenge.clone(),
-                lease: lease.or(Some(1)),
-            },
-            Verification::Intent {
-                intent: Intent::Unsubscribe, topic: topic.clone(), challenge: challenge.clone(), lease: None,
-            },
+            verify(Intent::Subscribe, &topic, &challenge, lease.or(Some(1))),
+            verify(Intent::Unsubscribe, &topic, &challenge, None),
             Verification::Denied { topic, reason: Some(challenge) },
         ] {
             let address = asked.address(&plain);

@@ -7,35 +7,21 @@ fn secret(text: &str) -> Secret {
 }
 
 /// RFC 2202 section 3 and RFC 4231 section 4.3, test case 2.
-const VECTORS: [(&str, &str); 4] = [
-    ("sha1", "effcdf6ae5eb2fa2d27416d5f184df9c259a7c79"),
-    ("sha256", "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"),
-    (
-        "sha384",
-        "af45d2e376484031617f78d2b58a6b1b9c7ef464f5a01b47e42ec3736322445e8e2240ca5e69e2c78b3239ecfab21649",
-    ),
-    (
-        "sha512",
-        "164b7a7bfcf819e2e395fbe73b56e0a387bd64222e831fd610270cd7ea2505549758bf75c05a994a6d034f65f8f0e6fdcaeab1a34d4a6b4b636e070a38bce737",
-    ),
+const VECTORS: [&str; 4] = [
+    "sha1=effcdf6ae5eb2fa2d27416d5f184df9c259a7c79",
+    "sha256=5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843",
+    "sha384=af45d2e376484031617f78d2b58a6b1b9c7ef464f5a01b47e42ec3736322445e8e2240ca5e69e2c78b3239ecfab21649",
+    "sha512=164b7a7bfcf819e2e395fbe73b56e0a387bd64222e831fd610270cd7ea2505549758bf75c05a994a6d034f65f8f0e6fdcaeab1a34d4a6b4b636e070a38bce737",
 ];
 
 #[test]
-fn every_method_of_the_recommendation_is_verified() {
+fn every_method_of_the_recommendation_is_verified_and_sha256_signs() {
     let (secret, body) = (secret("Jefe"), b"what do ya want for nothing?");
-    for (name, digits) in VECTORS {
-        assert_eq!(secret.verify(&format!("{name}={digits}"), body), Ok(()));
-        let upper = format!("{}={}", name.to_uppercase(), digits.to_uppercase());
-        assert_eq!(secret.verify(&upper, body), Ok(()));
+    for header in VECTORS {
+        assert_eq!(secret.verify(header, body), Ok(()));
+        assert_eq!(secret.verify(&header.to_uppercase(), body), Ok(()));
     }
-}
-
-#[test]
-fn what_is_signed_is_sha256_and_verifies() {
-    let secret = secret("Jefe");
-    let header = secret.sign(b"what do ya want for nothing?");
-    assert_eq!(header, format!("sha256={}", VECTORS[1].1));
-    assert_eq!(secret.verify(&header, b"what do ya want for nothing?"), Ok(()));
+    assert_eq!(secret.sign(body), VECTORS[1]);
 }
 
 #[test]

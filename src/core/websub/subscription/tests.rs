@@ -267,41 +267,35 @@ fn answers_are_read_as_the_recommendation_says() {
     };
     assert_eq!(heard(200, b"c0ffee", true), CallbackAnswer::Taken);
     assert_eq!(heard(299, b"c0ffee", true), CallbackAnswer::Taken);
-    for (status, body, whole) in [
-        (200, b"c0ffee".as_slice(), false),
-        (200, b"c0ffee\n", true),
-        (200, b"", true),
-        (404, b"c0ffee", true),
-        (302, b"c0ffee", true),
-        (401, b"c0ffee", true),
-        (410, b"c0ffee", true),
-    ] {
-        assert!(matches!(heard(status, body, whole), CallbackAnswer::Refused(_)), "{status}");
+    for (body, whole) in [(b"c0ffee".as_slice(), false), (b"c0ffee\n", true), (b"", true)] {
+        assert!(matches!(heard(200, body, whole), CallbackAnswer::Refused(_)), "{body:?}");
     }
+    for status in [404, 302, 401, 410] {
+        assert!(matches!(heard(status, b"c0ffee", true), CallbackAnswer::Refused(_)), "{status}");
+    }
+    let is_failed = |answer| matches!(answer, CallbackAnswer::Failed { .. });
     for status in [429, 500, 503] {
-        assert!(
-            matches!(heard(status, b"c0ffee", true), CallbackAnswer::Failed { .. }),
-            "{status}"
-        );
+        assert!(is_failed(heard(status, b"c0ffee", true)), "{status}");
     }
     assert_eq!(CallbackAnswer::to_delivery(204, None), CallbackAnswer::Taken);
     for status in [199, 301, 307, 400, 404, 429, 500] {
-        assert!(
-            matches!(CallbackAnswer::to_delivery(status, None), CallbackAnswer::Failed { .. }),
-            "{status}"
-        );
+        assert!(is_failed(CallbackAnswer::to_delivery(status, None)), "{status}");
     }
 }
 
 #[test]
 fn topic_and_callback_are_the_key() {
-    let url = |text: &str| Url::parse(text).unwrap();
-    let id = |topic, callback: &str| SubscriptionId::new(Manner::WebSub, topic, &url(callback));
-    let cloud = SubscriptionId::new(Manner::RssCloud, "t", &url("http://a/?x"));
-    assert_ne!(cloud, id("t", "http://a/?x"));
-    assert_eq!(id("t", "http://a/?x"), id("t", "http://a/?x"));
-    let all = [id("t", "http://a/?x"), id("t", "http://a/?y"), id("u", "http://a/?x")];
-    assert!(all[0] != all[1] && all[0] != all[2] && all[1] != all[2]);
+    let id = |(manner, topic, callback): (Manner, &str, &str)| {
+        SubscriptionId::new(manner, topic, &Url::parse(callback).unwrap())
+    };
+    let one = (Manner::WebSub, "t", "http://a/?x");
+    let others = [
+        (Manner::RssCloud, "t", "http://a/?x"),
+        (Manner::WebSub, "t", "http://a/?y"),
+        (Manner::WebSub, "u", "http://a/?x"),
+    ];
+    assert_eq!(id(one), id(one));
+    assert!(others.into_iter().all(|other| id(other) != id(one)));
 }
 
 proptest! {

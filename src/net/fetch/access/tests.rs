@@ -1,11 +1,8 @@
 //! Tests against publishers in this process, each with its own port and so its own origin.
 
-use super::super::{
-    AllowPrivate, FetchAnswer, FetchBlame, FetchRequest, FetchSettings, Fetched, Validators,
-    services,
-};
+use super::super::{FetchAnswer, FetchBlame, FetchRequest, Fetched, Validators, services};
 use super::*;
-use crate::testing::{Publisher, response};
+use crate::testing::{Publisher, all_private, response};
 use proptest::prelude::*;
 use proptest::sample::select;
 use tidegate_core::model::{Time, UserPassword};
@@ -35,16 +32,19 @@ fn request(url: &str, access: &FeedAccess) -> FetchRequest {
 }
 
 async fn ask(request: FetchRequest) -> Result<Fetched, FetchError> {
-    let settings = FetchSettings { allow_private: AllowPrivate::All, ..FetchSettings::default() };
-    services(settings).unwrap().fetch.oneshot(request).await
+    services(all_private()).unwrap().fetch.oneshot(request).await
 }
 
-fn is_known(head: &str) -> bool {
-    let sent = ["x-api-key: key-hush", "cookie: cookie-hush", "authorization: basic "]
-        .map(|line| head.contains(line));
-    assert!(sent == [true; 3] || sent == [false; 3], "{head}");
-    assert!(sent[0] || !head.contains("hush"), "{head}");
-    sent[0]
+/// Returns which requests carried the credentials: all of them or none.
+fn known(publisher: &Publisher) -> Vec<bool> {
+    let is_known = |head: String| {
+        let lines = ["x-api-key: key-hush", "cookie: cookie-hush", "authorization: basic "];
+        let sent = lines.map(|line| head.contains(line));
+        assert!(sent == [true; 3] || sent == [false; 3], "{head}");
+        assert!(sent[0] || !head.contains("hush"), "{head}");
+        sent[0]
+    };
+    publisher.heads().into_iter().map(is_known).collect()
 }
 
 #[tokio::test]
@@ -60,19 +60,15 @@ async fn credentials_go_to_the_feeds_own_origin_alone() {
     })
     .await;
     ask(request(&publisher.url("/same"), &everything())).await.unwrap();
-    assert_eq!(
-        publisher.heads().iter().map(|head| is_known(head)).collect::<Vec<_>>(),
-        [true, true]
-    );
+    assert_eq!(known(&publisher), [true, true]);
     let moved = ask(request(&publisher.url("/other"), &everything())).await.unwrap();
     assert_eq!(moved.moved_to, Some(other.url("/feed")));
     // With a remembered redirect, the other origin is asked first.
     let mut remembered = request(&publisher.url("/other"), &everything());
     remembered.start = moved.moved_to;
     ask(remembered).await.unwrap();
-    let heads = other.heads();
-    assert_eq!(heads.iter().map(|head| is_known(head)).collect::<Vec<_>>(), [false, false]);
-    for head in publisher.heads().iter().chain(&heads) {
+    assert_eq!(known(&other), [false, false]);
+    for head in publisher.heads().iter().chain(&other.heads()) {
         assert!(head.contains("user-agent: our reader\r\n"), "{head}");
         assert_eq!(head.matches("user-agent").count(), 1);
     }
@@ -118,10 +114,8 @@ async fn validators_are_for_whom_they_were_given_to() {
     std::fs::write(&path, "one\r\n").unwrap();
     let first = ask(with(&Validators::default(), &access)).await.unwrap().validators;
     let again = ask(with(&first, &access)).await.unwrap();
-    assert_eq!(
-        (again.answer, again.validators.given_to),
-        (FetchAnswer::NotModified, first.given_to)
-    );
+    assert_eq!(again.answer, FetchAnswer::NotModified);
+    assert_eq!(again.validators.given_to, first.given_to);
     // First the file has another token, then the feed has no credentials.
     std::fs::write(&path, "two\n").unwrap();
     let second = ask(with(&first, &access)).await.unwrap();
@@ -145,15 +139,11 @@ async fn a_secret_that_cannot_be_had_is_the_operators() {
         std::fs::write(&path, text).unwrap();
         SecretSource::File(path.display().to_string())
     };
+    let unset = SecretSource::Env("TIDEGATE_NO_SUCH_VARIABLE".to_owned());
+    let missing = SecretSource::File("/nowhere/token".to_owned());
     for (source, said) in [
-        (
-            SecretSource::Env("TIDEGATE_NO_SUCH_VARIABLE".to_owned()),
-            "is not set; start the gateway with it",
-        ),
-        (
-            SecretSource::File("/nowhere/token".to_owned()),
-            "the file /nowhere/token cannot be read: ",
-        ),
+        (unset, "is not set; start the gateway with it"),
+        (missing, "the file /nowhere/token cannot be read: "),
         (SecretSource::LeftOut, "was left out of the export"),
         (file("two-lines", b"hush\nhush\n"), "has a line break or a control character"),
         (file("long", &[b'x'; SecretText::LIMIT + 9]), "is 8194 bytes long, the limit is 8192"),

@@ -3,7 +3,7 @@
 use super::*;
 use crate::fetch::Fetch;
 use crate::fetch::clients::MAX_HEADERS;
-use crate::testing::{Publisher, response};
+use crate::testing::{Publisher, all_private, response};
 use std::io::Write as _;
 use std::time::Duration;
 use tidegate_core::model::{
@@ -70,13 +70,10 @@ async fn a_document_comes_with_everything_that_stood_around_it() {
     assert_eq!(fetched.validators.last_modified.as_deref(), Some("some day"));
     assert_eq!((fetched.moved_to, fetched.wire_bytes, fetched.status), (None, 7, 200));
     let head = publisher.heads().remove(0);
+    let version = env!("CARGO_PKG_VERSION");
     for line in [
         "get /a?b http/1.1\r\n",
-        concat!(
-            "user-agent: tidegate/",
-            env!("CARGO_PKG_VERSION"),
-            " (+https://feeds.example.org/)\r\n"
-        ),
+        &format!("user-agent: tidegate/{version} (+https://feeds.example.org/)\r\n"),
         "accept: application/atom+xml, ",
         "accept-encoding: gzip, br, zstd, deflate\r\n",
     ] {
@@ -144,11 +141,8 @@ async fn what_is_not_for_everybody_is_not_taken_for_everybody() {
     let fetch = fetch(AllowPrivate::All);
     for (path, etag) in [("/closed", None), ("/closed", Some("\"1\""))] {
         let error = fetch.clone().oneshot(asked(path, etag).for_feed(&made)).await.unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "the site says that this is not for everybody (Cache-Control: private)"
-        );
-        assert_eq!(error.blame(), FetchBlame::Upstream);
+        let said = "the site says that this is not for everybody (Cache-Control: private)";
+        assert_eq!((error.to_string().as_str(), error.blame()), (said, FetchBlame::Upstream));
     }
     assert!(fetch.clone().oneshot(asked("/open", None).for_feed(&made)).await.is_ok());
     let own = FeedRecord::new(name, feed, FeedSource::File);
@@ -166,7 +160,6 @@ async fn the_same_bytes_over_the_wire_are_not_decompressed() {
     assert_eq!((fetched.answer, fetched.wire_bytes), (FetchAnswer::Same, 7));
 }
 
-/// Each error also names who is to blame.
 #[tokio::test]
 async fn an_answer_that_is_of_no_use_says_why() {
     let ok = |headers: &str, body: &[u8]| response("200 OK", headers, body);
@@ -205,9 +198,7 @@ async fn an_answer_that_is_of_no_use_says_why() {
 async fn the_whole_fetch_has_a_limit_of_time() {
     let publisher = Publisher::start(|_| Vec::new()).await;
     let limits = FetchLimits { total: Duration::from_millis(50), ..quick() };
-    let settings =
-        FetchSettings { allow_private: AllowPrivate::All, limits, ..FetchSettings::default() };
-    let fetch = services(settings).unwrap().fetch;
+    let fetch = services(FetchSettings { limits, ..all_private() }).unwrap().fetch;
     let error = fetch.oneshot(request(&publisher.url("/"))).await.unwrap_err();
     assert!(matches!(error, FetchError::Timeout { limit, .. } if limit == limits.total));
 }
@@ -218,8 +209,6 @@ async fn redirects_are_followed_and_permanent_ones_shown() {
         Some("/a") => response("301 Moved", "location: /b\r\n", b""),
         Some("/b") => response("308 Moved", "location: c\r\n", b""),
         Some("/c") => response("307 Moved", "location: /d\r\n", b""),
-        Some("/loop") => response("302 Found", "location: /loop\r\n", b""),
-        Some("/nowhere") => response("302 Found", "", b""),
         _ => response("200 OK", "", b"<feed/>"),
     })
     .await;
@@ -234,11 +223,6 @@ async fn redirects_are_followed_and_permanent_ones_shown() {
     let asked: Vec<_> =
         publisher.heads().iter().map(|h| h.split(' ').nth(1).unwrap().to_owned()).collect();
     assert_eq!(asked, ["/a", "/b", "/c", "/d", "/c", "/d"]);
-
-    let endless = ask(&publisher.url("/loop")).await.unwrap_err().to_string();
-    assert!(endless.ends_with("more than 8 redirects, which is the limit"), "{endless}");
-    let nowhere = ask(&publisher.url("/nowhere")).await;
-    assert_eq!(nowhere.unwrap_err().status(), Some(302));
 }
 
 #[tokio::test]
@@ -363,11 +347,8 @@ async fn statuses_carry_what_the_publisher_asks() {
     .await;
     for code in [204, 403, 404, 410, 429, 500, 503] {
         let error = ask(&publisher.url(&format!("/{code}"))).await.unwrap_err();
-        let retry_after = Some(Duration::from_secs(90));
-        assert_eq!(
-            error,
-            FetchError::Status { code, retry_after, redirected_to: None, says: None }
-        );
+        let (retry_after, redirected_to, says) = (Some(Duration::from_secs(90)), None, None);
+        assert_eq!(error, FetchError::Status { code, retry_after, redirected_to, says });
     }
     // After a redirect, the pause belongs to the host that answered.
     let elsewhere = publisher.url("/503");
@@ -402,8 +383,7 @@ async fn a_delta_that_is_asked_for_begins_with_what_is_known() {
             given_to: 0,
         };
         let asked = FetchRequest { validators, deltas: true, ..request(&url) };
-        let got = fetch(AllowPrivate::All).oneshot(asked).await;
-        match got {
+        match fetch(AllowPrivate::All).oneshot(asked).await {
             Ok(fetched) => assert!(is_taken && document(&fetched).delta, "{path} {etag:?}"),
             Err(error) => {
                 let is_other = error.to_string().contains("a delta from a document that is not");

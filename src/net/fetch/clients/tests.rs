@@ -2,12 +2,11 @@
 
 use super::super::access::RequestAccess;
 use super::super::{
-    AllowPrivate, CallRequest, FetchAnswer, FetchBlame, FetchRequest, Fetched, LeadScope, Refusal,
-    services,
+    AllowPrivate, CallRequest, FetchAnswer, FetchBlame, FetchRequest, Fetched, LeadScope,
 };
+use super::super::{Refusal, services};
 use super::*;
-use crate::testing::{Publisher, our_ca, response, tls};
-use std::io::{Read as _, Write as _};
+use crate::testing::{Publisher, all_private, our_ca, response};
 use std::sync::Mutex;
 use tidegate_core::model::{
     FeedAccess, ProxyAddress, ProxyRoute, SecretSource, SecretText, Time, UserPassword,
@@ -23,6 +22,11 @@ fn literal(text: &str) -> SecretSource {
 
 fn proxy(url: &str) -> ProxyAddress {
     ProxyAddress { url: url.to_owned(), login: None }
+}
+
+/// Returns settings by which one proxy serves all, and resolves names.
+fn by_proxy(proxy: ProxyAddress) -> FetchSettings {
+    FetchSettings { proxy: Some(proxy), proxy_resolves: true, ..FetchSettings::default() }
 }
 
 fn with_login(url: &str) -> ProxyAddress {
@@ -41,10 +45,6 @@ async fn fetch(
     services(settings).unwrap().fetch.oneshot(asked).await
 }
 
-fn all_private() -> FetchSettings {
-    FetchSettings { allow_private: AllowPrivate::All, ..FetchSettings::default() }
-}
-
 fn body(fetched: &Fetched) -> &[u8] {
     match &fetched.answer {
         FetchAnswer::Document(document) => &document.bytes,
@@ -52,26 +52,9 @@ fn body(fetched: &Fetched) -> &[u8] {
     }
 }
 
-/// Starts a TLS publisher that answers every request with a feed; its certificate is from the tests' own authority.
-fn tls_publisher() -> u16 {
-    let config = tls(&[]);
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        while let Ok((socket, _)) = listener.accept() {
-            let connection = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
-            let mut stream = rustls::StreamOwned::new(connection, socket);
-            let mut head = Vec::new();
-            let mut byte = [0];
-            while !head.ends_with(b"\r\n\r\n") && matches!(stream.read(&mut byte), Ok(1)) {
-                head.push(byte[0]);
-            }
-            let _ = stream.write_all(&response("200 OK", "", b"<feed/>"));
-            stream.conn.send_close_notify();
-            let _ = stream.flush();
-        }
-    });
-    port
+/// Starts a TLS publisher of a feed; its certificate is from the tests' own authority.
+async fn tls_publisher() -> u16 {
+    Publisher::start_tls(&[], |_| response("200 OK", "", b"<feed/>")).await.port
 }
 
 /// Starts a proxy that opens tunnels to a local port, whatever host is requested. Returns its address and the heads of
@@ -102,7 +85,7 @@ async fn tunnels_to(port: u16, refuses: bool) -> (String, Arc<Mutex<Vec<String>>
 
 #[tokio::test]
 async fn certificates_of_an_own_authority_are_believed_where_the_operator_names_it() {
-    let url = format!("https://localhost:{}/feed", tls_publisher());
+    let url = format!("https://localhost:{}/feed", tls_publisher().await);
     let refused = fetch(&url, None, all_private()).await.unwrap_err();
     assert!(matches!(refused, FetchError::Unusable { .. } | FetchError::NoRoots), "{refused}");
     let settings = FetchSettings { ca_file: Some(our_ca()), ..all_private() };
@@ -111,7 +94,7 @@ async fn certificates_of_an_own_authority_are_believed_where_the_operator_names_
 
 #[tokio::test]
 async fn a_tunnel_leads_to_a_publisher_with_tls() {
-    let (address, heads) = tunnels_to(tls_publisher(), false).await;
+    let (address, heads) = tunnels_to(tls_publisher().await, false).await;
     let route = Some(ProxyRoute::Proxy(with_login(&address)));
     let settings = FetchSettings { ca_file: Some(our_ca()), ..all_private() };
     // The proxy leads to the publisher regardless of the port.
@@ -141,11 +124,8 @@ async fn a_proxy_that_gives_no_connection_is_named_without_its_credentials() {
 async fn the_proxy_of_all_is_for_all_but_the_operators_own_hosts_and_feeds_with_another_way() {
     let through = Publisher::start(|_| response("200 OK", "", b"by proxy")).await;
     let direct = Publisher::start(|_| response("200 OK", "", b"direct")).await;
-    let settings = FetchSettings {
-        proxy: Some(with_login(&through.url(""))),
-        proxy_resolves: true,
-        ..all_private()
-    };
+    let proxied = by_proxy(with_login(&through.url("")));
+    let settings = FetchSettings { allow_private: AllowPrivate::All, ..proxied };
     let known_by_proxy = "http://news.invalid/feed?a=b";
     let fetched = fetch(known_by_proxy, None, settings.clone()).await.unwrap();
     assert_eq!(body(&fetched), b"by proxy");
@@ -175,11 +155,7 @@ async fn the_guard_stands_before_proxies_as_well() {
     let through = Publisher::start(|_| response("200 OK", "", b"<feed/>")).await;
     for scheme in ["http", "socks5", "socks5h"] {
         let address = format!("{scheme}://127.0.0.1:{}", through.port);
-        let settings = FetchSettings {
-            proxy: Some(proxy(&address)),
-            proxy_resolves: true,
-            ..FetchSettings::default()
-        };
+        let settings = by_proxy(proxy(&address));
         for url in [
             "http://10.0.0.1/feed",
             "http://[::ffff:169.254.169.254]/",
@@ -210,11 +186,7 @@ async fn a_redirect_behind_a_proxy_leads_to_no_private_name() {
     let through =
         Publisher::start(|_| response("302 Found", "location: http://localhost/admin\r\n", b""))
             .await;
-    let settings = FetchSettings {
-        proxy: Some(proxy(&through.url(""))),
-        proxy_resolves: true,
-        ..FetchSettings::default()
-    };
+    let settings = by_proxy(proxy(&through.url("")));
     let refused = fetch("http://news.invalid/", None, settings).await.unwrap_err();
     assert!(matches!(refused, FetchError::Refused { hop: 1, .. }), "{refused:?}");
     assert_eq!(through.heads().len(), 1);

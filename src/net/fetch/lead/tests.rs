@@ -1,8 +1,7 @@
-use super::super::{
-    AllowPrivate, FetchBlame, FetchError, FetchRequest, FetchSettings, Fetched, services,
-};
+use super::super::{AllowPrivate, FetchBlame, FetchError, FetchRequest, FetchSettings};
+use super::super::{Fetched, services};
 use super::*;
-use crate::testing::{Publisher, response};
+use crate::testing::{Publisher, all_private, response};
 use tidegate_core::model::{FeedName, FeedSource, Time};
 use tower::ServiceExt as _;
 
@@ -36,16 +35,17 @@ fn a_private_host_leads_to_another_one_and_a_public_host_to_none() {
         ("http://127.0.0.1:9000/blog/2", &AllowPrivate::All, false, false, true),
     ] {
         let admits = |feed: &FeedRecord| LeadScope::of_feed(feed).admits(&url(to), allow);
-        assert_eq!(
-            [admits(&own), admits(&public), admits(&made)],
-            [by_own, by_public, by_made],
-            "{to}"
-        );
+        let found = [admits(&own), admits(&public), admits(&made)];
+        assert_eq!(found, [by_own, by_public, by_made], "{to}");
     }
     let plain = feed("http://127.0.0.1:8000/feed");
     assert!(LeadScope::of_feed(&plain).admits(&url("http://10.0.0.1/2"), &AllowPrivate::All));
     // A requester who names the address personally needs no permission.
     assert!(LeadScope::default().admits(&url("http://wiki.intranet.example/"), &only));
+}
+
+fn led(scope: LeadScope, to: Url, is_secret: bool, is_within: bool) -> LeadScope {
+    LedRequest { scope, from: None, to, is_secret, is_within, unknown: None }.into_scope()
 }
 
 #[test]
@@ -62,8 +62,7 @@ fn no_way_leads_from_a_public_host_back_to_a_private_one() {
     ] {
         let to = url(to);
         assert_eq!(scope.contains(&to, is_own), is_within, "{to}");
-        scope = LedRequest { scope, from: None, to, is_secret: false, is_within, unknown: None }
-            .into_scope();
+        scope = led(scope, to, false, is_within);
     }
     assert_eq!(scope, LeadScope::Public);
 }
@@ -76,10 +75,7 @@ fn a_secret_address_is_told_by_its_host_alone() {
     assert_eq!(scope, LeadScope::Places(vec![url("https://news.example")]));
     assert!(scope.contains(&url("https://news.example/sup.json"), |_| false));
     // The same holds after the request.
-    let (to, before) = (url(&secret.url), scope.clone());
-    let lead =
-        LedRequest { scope, from: None, to, is_secret: true, is_within: true, unknown: None };
-    assert_eq!(lead.into_scope(), before);
+    assert_eq!(led(scope.clone(), url(&secret.url), true, true), scope);
     let open = LeadScope::Places(vec![url("https://me:pass@news.example/hidden?a")]);
     assert_eq!(format!("{open:?}"), "[\"https://news.example\"]");
 }
@@ -95,14 +91,16 @@ async fn a_refused_redirect_of_a_secret_address_names_hosts_alone() {
     assert!(refused.contains(&format!("{site} {led}")) && !refused.contains("hidden"), "{refused}");
 }
 
-/// Fetches `url` in the scope of `feed`.
 async fn asked(
     feed: &FeedRecord,
     url: &str,
     allow_private: AllowPrivate,
 ) -> Result<Fetched, FetchError> {
+    ask(FetchRequest::whole(url.to_owned(), Time::from_unix(0)).for_feed(feed), allow_private).await
+}
+
+async fn ask(request: FetchRequest, allow_private: AllowPrivate) -> Result<Fetched, FetchError> {
     let settings = FetchSettings { allow_private, ..FetchSettings::default() };
-    let request = FetchRequest::whole(url.to_owned(), Time::from_unix(0)).for_feed(feed);
     services(settings).unwrap().fetch.oneshot(request).await
 }
 
@@ -121,8 +119,7 @@ async fn redirecting() -> Publisher {
 #[tokio::test]
 async fn a_feed_that_a_request_made_leads_to_its_site_and_not_behind_the_walls() {
     let (site, other) = (redirecting().await, redirecting().await);
-    let (site_at, other_at) =
-        (format!("127.0.0.1:{}", site.port), format!("127.0.0.1:{}", other.port));
+    let [site_at, other_at] = [&site, &other].map(|it| format!("127.0.0.1:{}", it.port));
     let lists = || AllowPrivate::only([site_at.as_str(), other_at.as_str()]).unwrap();
     let base = site.url("/sub/");
     for allow in [lists(), AllowPrivate::All] {
@@ -152,12 +149,9 @@ async fn a_feed_that_a_request_made_leads_to_its_site_and_not_behind_the_walls()
         assert_eq!(refused.blame(), FetchBlame::Upstream);
         assert!(refused.to_string().starts_with(&format!("{base} leads to ")), "{refused}");
     }
-    assert!(
-        other.heads().iter().all(|head| head.starts_with("get /secret ")),
-        "{:?}",
-        other.heads()
-    );
-    assert_eq!(other.heads().len(), 2);
+    let heads = other.heads();
+    assert!(heads.iter().all(|head| head.starts_with("get /secret ")), "{heads:?}");
+    assert_eq!(heads.len(), 2);
 }
 
 #[tokio::test]
@@ -179,13 +173,9 @@ async fn what_a_public_feed_names_is_asked_for_at_public_addresses_alone() {
                 )
             );
             // The address to which an earlier permanent redirect led.
-            let moved = FetchRequest {
-                start: Some(private.url("/3")),
-                ..FetchRequest::whole(public.url.clone(), Time::from_unix(0))
-            };
-            let allow_private = allow.clone();
-            let settings = FetchSettings { allow_private, ..FetchSettings::default() };
-            let refused = services(settings).unwrap().fetch.oneshot(moved.for_feed(&public)).await;
+            let whole = FetchRequest::whole(public.url.clone(), Time::from_unix(0));
+            let moved = FetchRequest { start: Some(private.url("/3")), ..whole };
+            let refused = ask(moved.for_feed(&public), allow.clone()).await;
             assert!(matches!(refused, Err(FetchError::Refused { .. })), "{refused:?}");
             // A name is refused because of what it resolves to.
             let by_name = format!("http://localhost:{}/2", private.port);
@@ -202,10 +192,8 @@ async fn what_a_public_feed_names_is_asked_for_at_public_addresses_alone() {
 async fn whoever_led_to_a_private_address_had_to_be_private() {
     let private = redirecting().await;
     let asked_by = async |leads: LeadScope, path: &str| {
-        let allow_private = AllowPrivate::All;
-        let settings = FetchSettings { allow_private, ..FetchSettings::default() };
         let whole = FetchRequest::whole(private.url(path), Time::from_unix(0));
-        services(settings).unwrap().fetch.oneshot(FetchRequest { leads, ..whole }).await
+        services(all_private()).unwrap().fetch.oneshot(FetchRequest { leads, ..whole }).await
     };
     let is_refused =
         |asked: &Result<Fetched, FetchError>| matches!(asked, Err(FetchError::Refused { .. }));

@@ -5,7 +5,7 @@ use super::super::{
 };
 use super::*;
 use crate::origin::WholeAnswer;
-use crate::testing::{Publisher, response};
+use crate::testing::{Publisher, all_private, response};
 use http::{HeaderMap, Method, StatusCode};
 use http_body_util::Full;
 use std::net::SocketAddr;
@@ -69,8 +69,7 @@ async fn as_many_headers_are_passed_on_as_servers_send() {
 
 #[tokio::test]
 async fn it_is_said_why_an_origin_cannot_be_reached() {
-    let closed = "http://127.0.0.1:1/";
-    let error = pass(request(closed)).await.unwrap_err();
+    let error = pass(request("http://127.0.0.1:1/")).await.unwrap_err();
     let is_refused = |why: &str| why.contains("refused");
     assert!(matches!(&error, FetchError::Connect { why, .. } if is_refused(why)), "{error:?}");
     let error = pass(request("http://nowhere.invalid/")).await.unwrap_err();
@@ -99,8 +98,7 @@ async fn an_origin_that_never_shakes_hands_is_given_up_with_the_connection() {
     });
     let connect = Duration::from_millis(200);
     let limits = FetchLimits { connect, ..FetchLimits::STANDARD };
-    let settings = FetchSettings { allow_private: AllowPrivate::All, limits, ..Default::default() };
-    let pass = services(settings).unwrap().passing.pass;
+    let pass = services(FetchSettings { limits, ..all_private() }).unwrap().passing.pass;
     let error = match pass.send(request(&url)).await {
         // A machine without root certificates makes no request.
         Err(FetchError::NoRoots) => return,
@@ -146,11 +144,10 @@ async fn a_body_that_the_client_breaks_is_its_own_fault() {
 
 #[tokio::test]
 async fn an_origin_that_stalls_is_given_up() {
-    let publisher = Publisher::start(|head| match head {
-        head if head.contains("/body") => {
-            b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\nSTALL".to_vec()
-        }
-        _ => Vec::new(),
+    let stalls = b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\nSTALL";
+    let publisher = Publisher::start(move |head| match head.contains("/body") {
+        true => stalls.to_vec(),
+        false => Vec::new(),
     })
     .await;
     let never = pass(request(&publisher.url("/"))).await;

@@ -2,18 +2,32 @@ use super::*;
 use crate::testing::site_of_config;
 use proptest::prelude::*;
 
-fn site(url: &str, place: OriginPlace, public: &str) -> OriginSite {
-    site_of_config(url, place, public, false)
+fn site_at(url: &str, public: &str) -> OriginSite {
+    site_of_config(url, OriginPlace::At("/blog/".to_owned()), public, false)
 }
 
 fn below() -> OriginSite {
-    let at = OriginPlace::At("/blog/".to_owned());
-    site("https://blog.example/site/", at, "https://gw.example/tide")
+    site_at("https://blog.example/site/", "https://gw.example/tide")
 }
 
 fn hosted() -> OriginSite {
     let host = OriginPlace::Host("blog.gw.example".to_owned());
-    site("http://127.0.0.1:9000/", host, "https://gw.example:8443/")
+    site_of_config("http://127.0.0.1:9000/", host, "https://gw.example:8443/", false)
+}
+
+/// Creates a site at a host of its own, which may be told that name.
+fn named(public: &str, sends_host: bool) -> OriginSite {
+    let host = OriginPlace::Host("blog.example".to_owned());
+    site_of_config("http://127.0.0.1:9000/", host, public, sends_host)
+}
+
+fn url(text: &str) -> Url {
+    Url::parse(text).unwrap()
+}
+
+/// Returns the address at the site of one that is ours or the site's.
+fn there(site: &OriginSite, text: &str) -> Option<String> {
+    site.there(&url(text)).map(String::from)
 }
 
 #[test]
@@ -23,14 +37,10 @@ fn a_request_is_an_origins_by_its_path_or_its_host() {
     for other in ["/blog", "/blogs/", "/", "/feeds/blog/"] {
         assert_eq!(below().rest(None, other), None, "{other}");
     }
-    for host in [
-        "blog.gw.example",
-        "BLOG.gw.example:8443",
-        "blog.gw.example:1",
-        "blog.gw.example.",
-        "blog.gw.example.:8443",
-    ] {
-        assert_eq!(hosted().rest(Some(host), "/feeds/x"), Some("feeds/x"), "{host}");
+    for end in ["", ":8443", ":1", ".", ".:8443"] {
+        for host in [format!("blog.gw.example{end}"), format!("BLOG.gw.example{end}")] {
+            assert_eq!(hosted().rest(Some(&host), "/feeds/x"), Some("feeds/x"), "{host}");
+        }
     }
     for host in [None, Some("gw.example"), Some("x.blog.gw.example"), Some("blog.gw.example..")] {
         assert_eq!(hosted().rest(host, "/"), None, "{host:?}");
@@ -38,27 +48,27 @@ fn a_request_is_an_origins_by_its_path_or_its_host() {
 }
 
 #[test]
-fn an_address_of_ours_may_have_a_dot_at_the_end_of_its_host() {
-    let there = |site: &OriginSite, text: &str| {
-        site.there(&Url::parse(text).unwrap()).map(|url| url.to_string())
-    };
-    let found = there(&hosted(), "https://blog.gw.example.:8443/a?b");
-    assert_eq!(found.as_deref(), Some("http://127.0.0.1:9000/a?b"));
-    let found = there(&below(), "https://gw.example./tide/blog/a");
-    assert_eq!(found.as_deref(), Some("https://blog.example/site/a"));
-    let host = OriginPlace::Host("blog.example".to_owned());
-    let named = site_of_config("http://127.0.0.1:9000/", host, "https://gw.example/", true);
-    let found = there(&named, "http://blog.example.:9000/a");
-    assert_eq!(found.as_deref(), Some("http://127.0.0.1:9000/a"));
-    assert_eq!(there(&hosted(), "https://gw.example./"), None);
+fn an_address_of_ours_or_of_the_site_has_one_there_without_its_fragment() {
+    let own = named("https://gw.example/", true);
+    for (site, ours, found) in [
+        (hosted(), "https://blog.gw.example.:8443/a?b", Some("http://127.0.0.1:9000/a?b")),
+        (below(), "https://gw.example./tide/blog/a", Some("https://blog.example/site/a")),
+        (own, "http://blog.example.:9000/a", Some("http://127.0.0.1:9000/a")),
+        (hosted(), "https://gw.example./", None),
+        (below(), "https://blog.example/site/a?b#c", Some("https://blog.example/site/a?b")),
+        (below(), "https://gw.example/tide/blog/%61?%62#c", Some("https://blog.example/site/a?b")),
+        (below(), "https://blog.example/site/%61", Some("https://blog.example/site/a")),
+        (below(), "https://blog.example/other#c", None),
+    ] {
+        assert_eq!(there(&site, ours).as_deref(), found, "{ours}");
+    }
 }
 
 #[test]
 fn the_host_is_ready_where_requests_have_one() {
     let host = |site: OriginSite| site.host().map(|host| host.to_str().unwrap().to_owned());
     assert_eq!(host(hosted()).as_deref(), Some("127.0.0.1:9000"));
-    let at = OriginPlace::At("/blog/".to_owned());
-    let usual = site("http://Blog.example:80/", at, "https://gw.example/");
+    let usual = site_at("http://Blog.example:80/", "https://gw.example/");
     assert_eq!(host(usual).as_deref(), Some("blog.example"));
     // Over TLS, HTTP/2 may be used, which has no `Host`.
     assert_eq!(host(below()), None);
@@ -77,9 +87,8 @@ fn what_follows_is_put_behind_the_address_as_it_is() {
         ("http://evil.example/", None),
         ("a..b/...", None),
     ] {
-        let expected =
-            format!("{base}{rest}{}", query.map(|q| format!("?{q}")).unwrap_or_default());
-        assert_eq!(there(rest, query), Ok(expected));
+        let query_after = query.map(|query| format!("?{query}")).unwrap_or_default();
+        assert_eq!(there(rest, query), Ok(format!("{base}{rest}{query_after}")));
     }
     for dots in
         ["..", "a/../b", "%2e%2e/x", "a/.%2E", ".", "..;x=1/a", "..%2fx", "a%5C..", "%2e%2e%2Fx"]
@@ -107,85 +116,57 @@ fn all_spellings_of_an_address_are_one_and_what_the_client_wrote_is_passed_on() 
     }
     // An invalid escape stays, and does not combine with what follows.
     for other in ["a%2fb", "a%%34%31", "a%", "a%4", "a%+1", "%25%41"] {
-        let url = Url::parse(&format!("https://blog.example/{other}")).unwrap();
-        let base = Url::parse("https://blog.example/").unwrap();
-        let once = normalize(url, &base);
+        let base = url("https://blog.example/");
+        let once = normalize(url(&format!("{base}{other}")), &base);
         assert_eq!(normalize(once.clone(), &base), once, "{other}");
         assert!(once.as_str().contains('%'), "{once}");
     }
     // The operator's own part keeps its spelling.
-    let at = OriginPlace::At("/blog/".to_owned());
-    let user = site("https://blog.example/%7euser/", at, "https://gw.example");
+    let user = site_at("https://blog.example/%7euser/", "https://gw.example");
     assert_eq!(user.upstream("%61", None).unwrap().path(), "/%7euser/a");
-    let named = Url::parse("https://gw.example/tide/blog/%61?%62").unwrap();
-    assert_eq!(below().there(&named).unwrap().as_str(), "https://blog.example/site/a?b");
-    let named = Url::parse("https://blog.example/site/%61").unwrap();
-    assert_eq!(below().there(&named).unwrap().as_str(), "https://blog.example/site/a");
 }
 
 #[test]
 fn an_address_with_a_key_is_known_by_what_is_shown_of_it() {
-    let url = |text: &str| Url::parse(text).unwrap();
-    let site = |base: &str| site(base, OriginPlace::At("/blog/".to_owned()), "https://gw.example");
-    let plain = site("https://blog.example/");
+    let plain = site_at("https://blog.example/", "https://gw.example");
     assert!(!plain.shows_key(&url("https://blog.example/2026/05/atom.xml")));
     for key in ["premium/k3Jx9QzLw8VtYp2R7mNb4cHd/feed.xml", "feed.xml?token=hunter2"] {
         assert!(plain.shows_key(&url(&format!("https://blog.example/{key}"))), "{key}");
     }
     // The secret part of the operator's address does not appear in public addresses.
-    let secret = site("https://blog.example/a8f3c1d94be27760/");
+    let secret = site_at("https://blog.example/a8f3c1d94be27760/", "https://gw.example");
     assert!(!secret.shows_key(&url("https://blog.example/a8f3c1d94be27760/atom.xml")));
 }
 
 #[test]
 fn addresses_and_redirects_of_the_origin_have_one_here() {
-    let url = |text: &str| Url::parse(text).unwrap();
-    let here = |text: &str| below().public_address(&url(text));
-    assert_eq!(
-        here("https://blog.example/site/a?b"),
-        Some("https://gw.example/tide/blog/a?b".to_owned())
-    );
-    assert_eq!(
-        hosted().public_address(&url("http://127.0.0.1:9000/atom.xml")).as_deref(),
-        Some("https://blog.gw.example:8443/atom.xml")
-    );
-    for other in
-        ["https://blog.example/", "http://blog.example/site/a", "https://u@blog.example/site/a"]
-    {
-        assert_eq!(here(other), None, "{other}");
+    for (site, address, here) in [
+        (below(), "https://blog.example/site/a?b", Some("https://gw.example/tide/blog/a?b")),
+        (hosted(), "http://127.0.0.1:9000/a.xml", Some("https://blog.gw.example:8443/a.xml")),
+        (below(), "https://blog.example/", None),
+        (below(), "http://blog.example/site/a", None),
+        (below(), "https://u@blog.example/site/a", None),
+    ] {
+        assert_eq!(site.public_address(&url(address)).as_deref(), here, "{address}");
     }
     let asked = url("https://blog.example/site/a/b");
-    let leads = |location: &str| below().redirected(location, &asked);
-    assert_eq!(leads("/site/c?d#e").as_deref(), Some("/tide/blog/c?d#e"));
-    assert_eq!(leads("../c").as_deref(), Some("/tide/blog/c"));
-    assert_eq!(leads("https://blog.example/site/").as_deref(), Some("/tide/blog/"));
-    assert_eq!(leads("/").as_deref(), Some("https://blog.example/"));
-    assert_eq!(leads("/other?x").as_deref(), Some("https://blog.example/other?x"));
-    let evil = hosted()
-        .redirected("http://127.0.0.1:9000//evil.example/x", &url("http://127.0.0.1:9000/"));
-    let base = url("https://blog.gw.example/");
-    assert_eq!(
-        base.join(&evil.unwrap()).unwrap().as_str(),
-        "https://blog.gw.example//evil.example/x"
-    );
-    for elsewhere in ["https://other.example/site/", "//other.example/", "mailto:a@b"] {
-        assert_eq!(leads(elsewhere), None, "{elsewhere}");
+    for (location, here) in [
+        ("/site/c?d#e", Some("/tide/blog/c?d#e")),
+        ("../c", Some("/tide/blog/c")),
+        ("https://blog.example/site/", Some("/tide/blog/")),
+        ("/", Some("https://blog.example/")),
+        ("/other?x", Some("https://blog.example/other?x")),
+        ("https://other.example/site/", None),
+        ("//other.example/", None),
+        ("mailto:a@b", None),
+    ] {
+        assert_eq!(below().redirected(location, &asked).as_deref(), here, "{location}");
     }
-    assert_eq!(
-        hosted()
-            .redirected("http://127.0.0.1:9000/dir/", &url("http://127.0.0.1:9000/dir"))
-            .as_deref(),
-        Some("/dir/")
-    );
-}
-
-#[test]
-fn a_fragment_is_no_part_of_an_address_there() {
-    let there = |text: &str| below().there(&Url::parse(text).unwrap()).map(String::from);
-    for typed in ["https://blog.example/site/a?b#c", "https://gw.example/tide/blog/a?b#c"] {
-        assert_eq!(there(typed).as_deref(), Some("https://blog.example/site/a?b"), "{typed}");
-    }
-    assert_eq!(there("https://blog.example/other#c"), None);
+    let asked = url("http://127.0.0.1:9000/dir");
+    let leads = |path: &str| hosted().redirected(&format!("http://127.0.0.1:9000{path}"), &asked);
+    assert_eq!(leads("/dir/").as_deref(), Some("/dir/"));
+    let evil = url("https://blog.gw.example/").join(&leads("//evil.example/x").unwrap()).unwrap();
+    assert_eq!(evil.as_str(), "https://blog.gw.example//evil.example/x");
 }
 
 #[test]
@@ -199,28 +180,20 @@ fn the_configuration_says_under_which_name_a_site_is_reached() {
     let of = |host: &str| (host.to_owned(), "https".to_owned(), None);
     assert_eq!(told(&below()), of("gw.example"));
     assert_eq!(told(&hosted()), of("blog.gw.example:8443"));
-    let host = || OriginPlace::Host("blog.example".to_owned());
-    let site = site_of_config("http://127.0.0.1:9000/", host(), "https://gw.example/", true);
+    let site = named("https://gw.example/", true);
     assert_eq!(told(&site).2.as_deref(), Some("blog.example"));
     // A site to which readers are redirected has its own names.
     let config = OriginConfig { passes: PassMode::Redirect, ..site.config.clone() };
-    let site = OriginSite::new(config, &Url::parse("https://gw.example/").unwrap());
-    assert!(site.public_name().is_none());
+    assert!(OriginSite::new(config, &url("https://gw.example/")).public_name().is_none());
     let sites = [Arc::new(below()), Arc::new(hosted())];
-    let of = |url: &str| site_of(&sites, &Url::parse(url).unwrap());
-    assert_eq!(of("http://127.0.0.1:9000/feed"), sites.last());
-    assert_eq!(of("https://blog.gw.example:8443/feed"), None);
+    assert_eq!(site_of(&sites, &url("http://127.0.0.1:9000/feed")), sites.last());
+    assert_eq!(site_of(&sites, &url("https://blog.gw.example:8443/feed")), None);
 }
 
 #[test]
 fn a_site_that_is_told_our_host_redirects_to_it_by_its_own_port() {
-    let url = |text: &str| Url::parse(text).unwrap();
-    let host = || OriginPlace::Host("blog.example".to_owned());
     let asked = url("http://127.0.0.1:9000/dir");
-    let of = |sends_host: bool, public: &str| {
-        site_of_config("http://127.0.0.1:9000/", host(), public, sends_host)
-    };
-    let site = of(true, "https://gw.example/");
+    let site = named("https://gw.example/", true);
     for own in [
         "http://blog.example:9000/dir/?a#b",
         "http://blog.example/dir/?a#b",
@@ -234,22 +207,22 @@ fn a_site_that_is_told_our_host_redirects_to_it_by_its_own_port() {
     // Our own address stays unchanged, and leads a poll to the site.
     let ours = "https://blog.example/dir/";
     assert_eq!(site.redirected(ours, &asked), None);
-    assert_eq!(site.there(&url(ours)).unwrap().as_str(), "http://127.0.0.1:9000/dir/");
+    assert_eq!(there(&site, ours).unwrap(), "http://127.0.0.1:9000/dir/");
     for other in ["http://blog.example:8080/", "ftp://blog.example/", "http://www.blog.example/"] {
         assert_eq!(site.redirected(other, &asked), None, "{other}");
-        assert_eq!(site.there(&url(other)), None, "{other}");
+        assert_eq!(there(&site, other), None, "{other}");
     }
-    let site = of(true, "https://gw.example:8443/");
-    let by_port = site.redirected("http://blog.example:8443/dir/", &asked);
-    assert_eq!(by_port.as_deref(), Some("/dir/"));
+    let by_port = named("https://gw.example:8443/", true);
+    let led = by_port.redirected("http://blog.example:8443/dir/", &asked);
+    assert_eq!(led.as_deref(), Some("/dir/"));
     // If the site is not told our host, that host is somebody else's.
-    let site = of(false, "https://gw.example/");
-    assert_eq!(site.redirected("http://blog.example/dir/", &asked), None);
+    let untold = named("https://gw.example/", false);
+    assert_eq!(untold.redirected("http://blog.example/dir/", &asked), None);
 }
 
 #[test]
 fn a_page_that_leads_on_later_leads_to_its_address_here() {
-    let asked = Url::parse("http://127.0.0.1:9000/a/b").unwrap();
+    let asked = url("http://127.0.0.1:9000/a/b");
     let leads = |refresh: &str| hosted().refreshed(refresh, &asked);
     for (refresh, here) in [
         ("0; url=http://127.0.0.1:9000/x?y#z", "0;url=/x?y#z"),
@@ -268,7 +241,7 @@ fn a_page_that_leads_on_later_leads_to_its_address_here() {
 
 #[test]
 fn what_is_not_of_ascii_leads_to_its_address_here_too() {
-    let asked = Url::parse("http://127.0.0.1:9000/a").unwrap();
+    let asked = url("http://127.0.0.1:9000/a");
     let leads = |name: HeaderName, value: &[u8]| {
         hosted().led_here(&name, &HeaderValue::from_bytes(value).unwrap(), &asked)
     };

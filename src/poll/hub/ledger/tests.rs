@@ -22,59 +22,65 @@ fn request(intent: Intent, callback: &str, lease: Option<u64>) -> HubRequest {
     HubRequest { intent, topic, callback, lease, secret: None }
 }
 
-struct Fixture {
-    ledger: Ledger,
+fn new_ledger() -> Ledger {
+    Ledger::new(HubSettings::default(), Vec::new(), at(0))
 }
 
-impl Fixture {
-    fn new(settings: HubSettings) -> Self {
-        Self { ledger: Ledger::new(settings, Vec::new(), at(0)) }
+impl Ledger {
+    fn subscribe(&mut self, callback: &str, now: i64) -> Result<(), AskError> {
+        self.subscribe_as(None, callback, now)
     }
 
-    fn ask(&mut self, callback: &str, now: i64) -> Result<(), AskError> {
-        self.ask_as(None, callback, now)
-    }
-
-    fn ask_as(&mut self, client: Option<&str>, callback: &str, now: i64) -> Result<(), AskError> {
+    fn subscribe_as(
+        &mut self,
+        client: Option<&str>,
+        callback: &str,
+        now: i64,
+    ) -> Result<(), AskError> {
         let client = client.map(|client| client.parse().unwrap());
         let request = request(Intent::Subscribe, callback, None);
-        self.ledger.ask(&news(), Manner::WebSub, request, client, tick(0), at(now))
+        self.ask(&news(), Manner::WebSub, request, client, tick(0), at(now))
     }
 
-    /// Begins the due calls.
     fn begun(&mut self, now: i64) -> Vec<(SubscriptionId, Task)> {
-        let due = self.ledger.due(at(now), |_| true);
-        due.into_iter()
-            .filter_map(|turn| {
-                self.ledger.begin(turn.id, at(now), |_| true).map(|task| (turn.id, task))
-            })
-            .collect()
+        let ids: Vec<_> = self.due(at(now), |_| true).into_iter().map(|turn| turn.id).collect();
+        let begin = |id| Some((id, self.begin(id, at(now), |_| true)?));
+        ids.into_iter().filter_map(begin).collect()
+    }
+
+    /// Answers the due calls; returns how many there were.
+    fn answer(&mut self, answer: &CallbackAnswer, now: i64) -> usize {
+        let begun = self.begun(now);
+        for (_, task) in &begun {
+            self.verified(task, answer.clone(), at(now));
+        }
+        begun.len()
     }
 
     fn agree(&mut self, now: i64) {
         for (_, task) in self.begun(now) {
             assert_eq!(task.duty, Duty::Verify(Intent::Subscribe));
-            self.ledger.verified(&task, CallbackAnswer::Taken, at(now));
+            self.verified(&task, CallbackAnswer::Taken, at(now));
         }
     }
 
     fn write(&mut self) {
-        let written = self.ledger.unwritten(9);
-        self.ledger.note_written(written);
+        let written = self.unwritten(9);
+        self.note_written(written);
     }
 }
 
 #[test]
 fn what_is_settled_comes_back() {
-    let mut fixture = Fixture::new(HubSettings::default());
-    fixture.ask("https://reader.example/a", 0).unwrap();
-    fixture.agree(1);
-    assert!(fixture.ledger.is_dirty());
-    let changes = fixture.ledger.unwritten(9);
-    fixture.ledger.note_written(changes.clone());
-    assert!(!fixture.ledger.is_dirty());
+    let mut ledger = new_ledger();
+    ledger.subscribe("https://reader.example/a", 0).unwrap();
+    ledger.agree(1);
+    assert!(ledger.is_dirty());
+    let changes = ledger.unwritten(9);
+    ledger.note_written(changes.clone());
+    assert!(!ledger.is_dirty());
     let kept: Vec<_> = changes.into_iter().map(|change| change.after).collect();
-    assert_eq!(kept, fixture.ledger.list(None, 9));
+    assert_eq!(kept, ledger.list(None, 9));
     let mut again = Ledger::new(HubSettings::default(), kept, at(2));
     assert_eq!((again.count().active, again.feeds()), (1, vec![news()]));
     again.saw(&news(), tick(5), at(5));
@@ -84,89 +90,87 @@ fn what_is_settled_comes_back() {
 
 #[test]
 fn what_changed_while_it_was_written_is_written_again() {
-    let mut fixture = Fixture::new(HubSettings::default());
-    fixture.ask("https://reader.example/a", 0).unwrap();
+    let mut ledger = new_ledger();
+    ledger.subscribe("https://reader.example/a", 0).unwrap();
     // Changes stay unwritten until a write succeeds.
-    assert_eq!(fixture.ledger.unwritten(9), fixture.ledger.unwritten(9));
-    let written = fixture.ledger.unwritten(9);
-    fixture.agree(1);
-    fixture.ledger.note_written(written.clone());
-    let [change] = fixture.ledger.unwritten(9).try_into().unwrap();
+    assert_eq!(ledger.unwritten(9), ledger.unwritten(9));
+    let written = ledger.unwritten(9);
+    ledger.agree(1);
+    ledger.note_written(written.clone());
+    let [change] = ledger.unwritten(9).try_into().unwrap();
     assert_eq!(change.before.as_ref(), Some(&written[0].after));
     assert!(change.after.active.is_some() && written[0].after.active.is_none());
 }
 
 #[test]
 fn requests_that_nobody_verifies_have_a_limit_for_each_domain() {
-    let mut fixture = Fixture::new(HubSettings::default());
+    let mut ledger = new_ledger();
     for number in 0..UNVERIFIED_PER_HOST {
-        fixture.ask(&format!("https://n{number}.reader.example/"), 0).unwrap();
+        ledger.subscribe(&format!("https://n{number}.reader.example/"), 0).unwrap();
     }
-    let full = fixture.ask("https://one-more.reader.example/", 0).unwrap_err();
+    let full = ledger.subscribe("https://one-more.reader.example/", 0).unwrap_err();
     assert!(matches!(full, AskError::Full { limit: UNVERIFIED_PER_HOST, .. }), "{full}");
-    fixture.ask("https://other.example/", 0).unwrap();
+    ledger.subscribe("https://other.example/", 0).unwrap();
     // Verified requests make room, and so do refused ones.
-    fixture.agree(1);
-    fixture.ask("https://one-more.reader.example/", 2).unwrap();
-    assert_eq!(fixture.ledger.count().active, UNVERIFIED_PER_HOST + 1);
+    ledger.agree(1);
+    ledger.subscribe("https://one-more.reader.example/", 2).unwrap();
+    assert_eq!(ledger.count().active, UNVERIFIED_PER_HOST + 1);
 }
 
 #[test]
 fn settings_limit_all_and_those_of_one_domain() {
     let settings = HubSettings { subscriptions: 3, per_host: 2, ..HubSettings::default() };
-    let mut fixture = Fixture::new(settings);
-    fixture.ask("https://a.reader.example/1", 0).unwrap();
-    fixture.ask("https://b.reader.example/2", 0).unwrap();
-    assert!(fixture.ask("https://c.reader.example/3", 0).is_err());
-    fixture.ask("https://other.example/", 0).unwrap();
-    assert!(fixture.ask("https://third.example/", 0).is_err());
-    fixture.ask("https://a.reader.example/1", 1).unwrap();
-    for (_, task) in fixture.begun(2) {
-        fixture.ledger.verified(&task, CallbackAnswer::Refused("no".into()), at(2));
-    }
-    assert_eq!(fixture.ledger.count(), SubscriptionCount::default());
-    assert!(fixture.ledger.unverified.is_empty() && fixture.ledger.feeds.is_empty());
-    fixture.ask("https://c.reader.example/3", 3).unwrap();
+    let mut ledger = Ledger::new(settings, Vec::new(), at(0));
+    ledger.subscribe("https://a.reader.example/1", 0).unwrap();
+    ledger.subscribe("https://b.reader.example/2", 0).unwrap();
+    assert!(ledger.subscribe("https://c.reader.example/3", 0).is_err());
+    ledger.subscribe("https://other.example/", 0).unwrap();
+    assert!(ledger.subscribe("https://third.example/", 0).is_err());
+    ledger.subscribe("https://a.reader.example/1", 1).unwrap();
+    ledger.answer(&CallbackAnswer::Refused("no".into()), 2);
+    assert_eq!(ledger.count(), SubscriptionCount::default());
+    assert!(ledger.unverified.is_empty() && ledger.feeds.is_empty());
+    ledger.subscribe("https://c.reader.example/3", 3).unwrap();
 }
 
 #[test]
 fn an_answer_to_an_earlier_request_says_nothing_of_a_later_one() {
-    let mut fixture = Fixture::new(HubSettings::default());
-    fixture.ask("https://reader.example/a", 0).unwrap();
-    let (_, task) = fixture.begun(1).remove(0);
+    let mut ledger = new_ledger();
+    ledger.subscribe("https://reader.example/a", 0).unwrap();
+    let (_, task) = ledger.begun(1).remove(0);
     // Meanwhile the subscriber sends another request.
     let request = request(Intent::Subscribe, "https://reader.example/a", Some(600));
-    fixture.ledger.ask(&news(), Manner::WebSub, request, None, tick(0), at(2)).unwrap();
-    assert!(fixture.begun(2).is_empty(), "one call at a time");
-    fixture.ledger.verified(&task, CallbackAnswer::Taken, at(3));
-    assert_eq!(fixture.ledger.count().active, 0);
-    assert_eq!(fixture.begun(3)[0].1.duty, Duty::Verify(Intent::Subscribe));
+    ledger.ask(&news(), Manner::WebSub, request, None, tick(0), at(2)).unwrap();
+    assert!(ledger.begun(2).is_empty(), "one call at a time");
+    ledger.verified(&task, CallbackAnswer::Taken, at(3));
+    assert_eq!(ledger.count().active, 0);
+    assert_eq!(ledger.begun(3)[0].1.duty, Duty::Verify(Intent::Subscribe));
 }
 
 #[test]
 fn an_end_that_nobody_verifies_does_not_displace_what_is_asked_for() {
-    let mut fixture = Fixture::new(HubSettings::default());
-    let end = |fixture: &mut Fixture, now| {
+    let mut ledger = new_ledger();
+    let end = |ledger: &mut Ledger, now| {
         let request = request(Intent::Unsubscribe, "https://reader.example/a", None);
-        fixture.ledger.ask(&news(), Manner::WebSub, request, None, tick(0), at(now))
+        ledger.ask(&news(), Manner::WebSub, request, None, tick(0), at(now))
     };
-    fixture.ask("https://reader.example/a", 0).unwrap();
-    assert!(matches!(end(&mut fixture, 0), Err(AskError::Pending)));
-    fixture.agree(1);
-    assert_eq!(fixture.ledger.count().active, 1);
-    end(&mut fixture, 2).unwrap();
-    assert_eq!(fixture.begun(2)[0].1.duty, Duty::Verify(Intent::Unsubscribe));
+    ledger.subscribe("https://reader.example/a", 0).unwrap();
+    assert!(matches!(end(&mut ledger, 0), Err(AskError::Pending)));
+    ledger.agree(1);
+    assert_eq!(ledger.count().active, 1);
+    end(&mut ledger, 2).unwrap();
+    assert_eq!(ledger.begun(2)[0].1.duty, Duty::Verify(Intent::Unsubscribe));
 }
 
 /// The client names one silent callback after the other.
 #[test]
 fn a_client_leaves_room_for_the_requests_of_others() {
-    let mut fixture = Fixture::new(HubSettings::default());
+    let mut ledger = new_ledger();
     let mut taken = 0;
     let full = loop {
         // The client uses another address of its network each time.
         let client = format!("2001:db8:1:{taken:x}::1");
-        match fixture.ask_as(Some(&client), &format!("https://silent{taken}.example/"), 0) {
+        match ledger.subscribe_as(Some(&client), &format!("https://silent{taken}.example/"), 0) {
             Ok(()) => taken += 1,
             Err(full) => break full,
         }
@@ -175,15 +179,17 @@ fn a_client_leaves_room_for_the_requests_of_others() {
     assert!(matches!(full, AskError::Full { limit: UNVERIFIED, .. }), "{full}");
     let mut others =
         (0..100).map(|n| (format!("192.0.2.{n}"), format!("https://reader{n}.example/")));
-    assert!(others.all(|(client, callback)| fixture.ask_as(Some(&client), &callback, 1).is_ok()));
+    assert!(
+        others.all(|(client, callback)| ledger.subscribe_as(Some(&client), &callback, 1).is_ok())
+    );
     // Only unverified requests count.
-    fixture.agree(2);
+    ledger.agree(2);
     let (client, callback) = (Some("2001:db8:1::1"), "https://silent.example/");
-    fixture.ask_as(client, callback, 3).unwrap();
+    ledger.subscribe_as(client, callback, 3).unwrap();
     // One client cannot use up a host either.
-    let mut fixture = Fixture::new(HubSettings::default());
+    let mut ledger = new_ledger();
     let mut of =
-        |client, n| fixture.ask_as(Some(client), &format!("https://reader.example/{n}"), 0);
+        |client, n| ledger.subscribe_as(Some(client), &format!("https://reader.example/{n}"), 0);
     assert_eq!((0..1000).filter(|n| of("192.0.2.1", *n).is_ok()).count(), UNVERIFIED_PER_HOST / 2);
     assert!((1000..1100).all(|n| of("192.0.2.2", n).is_ok()));
 }
@@ -193,208 +199,197 @@ fn a_client_leaves_room_for_the_requests_of_others() {
 fn strangers_name_private_addresses_only_where_the_operator_says_so() {
     let allowed = AllowPrivate::only(["10.0.0.1:81"]).unwrap();
     let settings = HubSettings { private_callbacks: allowed, ..HubSettings::default() };
-    let mut fixture = Fixture::new(settings);
-    fixture.ask("http://10.0.0.1:81/a", 0).unwrap();
+    let mut ledger = Ledger::new(settings, Vec::new(), at(0));
+    ledger.subscribe("http://10.0.0.1:81/a", 0).unwrap();
     for callback in ["http://10.0.0.1/a", "http://10.0.0.2:81/", "http://[::ffff:7f00:1]:81/"] {
-        let refused = fixture.ask(callback, 0).unwrap_err();
+        let refused = ledger.subscribe(callback, 0).unwrap_err();
         assert!(refused.to_string().contains("websub.private_callbacks"), "{refused}");
         let request = request(Intent::Subscribe, callback, None);
-        let refused = fixture.ledger.ask(&news(), Manner::RssCloud, request, None, tick(0), at(0));
+        let refused = ledger.ask(&news(), Manner::RssCloud, request, None, tick(0), at(0));
         assert!(matches!(refused, Err(AskError::Callback(_))), "{refused:?}");
     }
     let secret = Secret::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
     let hook = Some((Url::parse("http://10.0.0.2:81/").unwrap(), secret));
-    let mut set = |allow| fixture.ledger.set_webhook(&news(), hook.clone(), &allow, None, at(0));
+    let mut set = |allow| ledger.set_webhook(&news(), hook.clone(), &allow, None, at(0));
     assert!(set(AllowPrivate::No).is_err() && set(AllowPrivate::All).is_ok());
 }
 
 /// The document is unavailable for hours.
 #[test]
 fn what_cannot_be_delivered_for_long_is_tried_seldom_said_once_and_not_written() {
-    let mut fixture = Fixture::new(HubSettings::default());
+    let mut ledger = new_ledger();
     for host in ["a", "b"] {
-        fixture.ask(&format!("https://{host}.example/"), 0).unwrap();
+        ledger.subscribe(&format!("https://{host}.example/"), 0).unwrap();
     }
-    fixture.agree(1);
-    fixture.ledger.saw(&news(), tick(2), at(2));
-    fixture.write();
+    ledger.agree(1);
+    ledger.saw(&news(), tick(2), at(2));
+    ledger.write();
     let (mut tried, mut said) = (0, 0);
     for now in 2..36_002 {
-        for (id, task) in fixture.begun(now) {
-            let first = fixture.ledger.put_off(id, task.duty, "it is not there", at(now));
+        for (id, task) in ledger.begun(now) {
+            let first = ledger.put_off(id, task.duty, "it is not there", at(now));
             (tried, said) = (tried + 1, said + usize::from(first));
         }
     }
-    assert_eq!((tried, said, fixture.ledger.is_dirty()), (2 * 44, 1, false));
-    let troubles = fixture.ledger.list(None, 9).into_iter().map(|of| of.active.unwrap().trouble);
+    assert_eq!((tried, said, ledger.is_dirty()), (2 * 44, 1, false));
+    let troubles = ledger.list(None, 9).into_iter().map(|of| of.active.unwrap().trouble);
     assert!(troubles.into_iter().all(|trouble| trouble.as_deref() == Some("it is not there")));
     // After a delivery, the next failure is reported anew.
-    let (id, task) = fixture.begun(37_000).remove(0);
-    fixture.ledger.delivered(id, CallbackAnswer::Taken, tick(1), at(37_100));
-    assert!(fixture.ledger.put_off(id, task.duty, "gone again", at(38_000)));
+    let (id, task) = ledger.begun(37_000).remove(0);
+    ledger.delivered(id, CallbackAnswer::Taken, tick(1), at(37_100));
+    assert!(ledger.put_off(id, task.duty, "gone again", at(38_000)));
 }
 
 #[test]
 fn a_denial_is_no_unverified_request() {
-    let mut fixture = Fixture::new(HubSettings::default());
+    let mut ledger = new_ledger();
     for number in 0..UNVERIFIED_PER_HOST {
-        fixture.ask(&format!("https://reader.example/{number}"), 0).unwrap();
+        ledger.subscribe(&format!("https://reader.example/{number}"), 0).unwrap();
     }
-    fixture.agree(1);
-    fixture.ledger.deny(at(2), |_| Some("gone"));
-    assert_eq!(fixture.ledger.count().pending, UNVERIFIED_PER_HOST);
-    fixture.ask("https://reader.example/one-more", 3).unwrap();
+    ledger.agree(1);
+    ledger.deny(at(2), |_| Some("gone"));
+    assert_eq!(ledger.count().pending, UNVERIFIED_PER_HOST);
+    ledger.subscribe("https://reader.example/one-more", 3).unwrap();
 }
 
 #[test]
 fn a_change_is_due_once_for_each_and_expired_ones_go() {
-    let mut fixture = Fixture::new(HubSettings::default());
-    fixture.ask("https://a.example/", 0).unwrap();
-    fixture.ask("https://b.example/", 0).unwrap();
-    fixture.agree(1);
-    assert!(fixture.begun(2).is_empty(), "what they know is not delivered");
-    fixture.ledger.saw(&news(), tick(3), at(3));
-    fixture.ledger.saw(&news(), tick(2), at(3));
-    let begun = fixture.begun(3);
+    let mut ledger = new_ledger();
+    ledger.subscribe("https://a.example/", 0).unwrap();
+    ledger.subscribe("https://b.example/", 0).unwrap();
+    ledger.agree(1);
+    assert!(ledger.begun(2).is_empty(), "what they know is not delivered");
+    ledger.saw(&news(), tick(3), at(3));
+    ledger.saw(&news(), tick(2), at(3));
+    let begun = ledger.begun(3);
     assert_eq!(begun.len(), 2);
     assert!(begun.iter().all(|(_, task)| task.duty == Duty::Deliver));
     for (id, _) in &begun {
-        fixture.ledger.delivered(*id, CallbackAnswer::Taken, tick(3), at(4));
+        ledger.delivered(*id, CallbackAnswer::Taken, tick(3), at(4));
     }
-    assert!(fixture.begun(5).is_empty());
-    assert_eq!(fixture.ledger.count().delivered, 2);
-    let end = fixture.ledger.next().unwrap();
+    assert!(ledger.begun(5).is_empty());
+    assert_eq!(ledger.count().delivered, 2);
+    let end = ledger.next().unwrap();
     assert_eq!(end, at(1).plus(HubSettings::default().leases.usual));
-    assert!(fixture.ledger.due(end, |_| true).is_empty());
-    assert_eq!(
-        (fixture.ledger.count(), fixture.ledger.next()),
-        (SubscriptionCount { delivered: 2, ..SubscriptionCount::default() }, None)
-    );
+    assert!(ledger.due(end, |_| true).is_empty());
+    let count = SubscriptionCount { delivered: 2, ..SubscriptionCount::default() };
+    assert_eq!((ledger.count(), ledger.next()), (count, None));
 }
 
 #[test]
 fn a_lease_that_ends_while_its_delivery_waits_is_not_delivered() {
-    let mut fixture = Fixture::new(HubSettings::default());
-    fixture.ask("https://a.example/", 0).unwrap();
-    fixture.agree(1);
-    fixture.ledger.saw(&news(), tick(3), at(3));
-    let id = fixture.ledger.due(at(3), |_| true).remove(0).id;
+    let mut ledger = new_ledger();
+    ledger.subscribe("https://a.example/", 0).unwrap();
+    ledger.agree(1);
+    ledger.saw(&news(), tick(3), at(3));
+    let id = ledger.due(at(3), |_| true).remove(0).id;
     let end = at(1).plus(HubSettings::default().leases.usual);
-    assert!(fixture.ledger.begin(id, end, |_| true).is_none());
-    assert_eq!(fixture.ledger.count().active, 0);
+    assert!(ledger.begin(id, end, |_| true).is_none());
+    assert_eq!(ledger.count().active, 0);
 }
 
 #[test]
 fn what_another_gateway_took_or_called_is_taken_in_and_the_owner_alone_calls() {
-    let mut one = Fixture::new(HubSettings::default());
-    let mut other = Fixture::new(HubSettings::default());
-    one.ask("https://a.example/", 0).unwrap();
-    let stored = |one: &Fixture| one.ledger.list(None, 9);
-    assert!(other.ledger.take_in(stored(&one), at(1)));
-    assert!(!other.ledger.take_in(stored(&one), at(1)), "nothing is new");
-    assert!(other.ledger.due(at(1), |_| false).is_empty(), "another gateway owns the feed");
-    other.ledger.schedule_all(at(1));
-    assert_eq!(other.ledger.due(at(1), |_| true).len(), 1);
+    let mut one = new_ledger();
+    let mut other = new_ledger();
+    one.subscribe("https://a.example/", 0).unwrap();
+    let stored = |one: &Ledger| one.list(None, 9);
+    assert!(other.take_in(stored(&one), at(1)));
+    assert!(!other.take_in(stored(&one), at(1)), "nothing is new");
+    assert!(other.due(at(1), |_| false).is_empty(), "another gateway owns the feed");
+    other.schedule_all(at(1));
+    assert_eq!(other.due(at(1), |_| true).len(), 1);
     // A subscription with a call in flight only adopts a newer request.
     one.agree(2);
-    assert!(!other.ledger.take_in(stored(&one), at(2)));
-    assert_eq!(other.ledger.count().active, 0);
-    one.ask("https://a.example/", 5).unwrap();
-    other.ledger.take_in(stored(&one), at(5));
-    let asked = other.ledger.list(None, 9)[0].pending.as_ref().unwrap().asked;
+    assert!(!other.take_in(stored(&one), at(2)));
+    assert_eq!(other.count().active, 0);
+    one.subscribe("https://a.example/", 5).unwrap();
+    other.take_in(stored(&one), at(5));
+    let asked = other.list(None, 9)[0].pending.as_ref().unwrap().asked;
     assert_eq!(asked, at(5));
     // A subscription deleted from the store is removed, unless it has a call in flight or unwritten changes.
-    let mut third = Fixture::new(HubSettings::default());
-    third.ledger.take_in(stored(&one), at(6));
-    third.ledger.take_in(Vec::new(), at(7));
-    assert_eq!(third.ledger.count(), SubscriptionCount::default());
+    let mut third = new_ledger();
+    third.take_in(stored(&one), at(6));
+    third.take_in(Vec::new(), at(7));
+    assert_eq!(third.count(), SubscriptionCount::default());
 }
 
 #[test]
 fn what_is_to_be_written_here_is_not_taken_back() {
-    let mut fixture = Fixture::new(HubSettings::default());
-    fixture.ask("https://a.example/", 0).unwrap();
-    let read = fixture.ledger.list(None, 9);
-    fixture.agree(1);
-    fixture.ledger.take_in(read.clone(), at(1));
-    assert_eq!(fixture.ledger.count().active, 1);
+    let mut ledger = new_ledger();
+    ledger.subscribe("https://a.example/", 0).unwrap();
+    let read = ledger.list(None, 9);
+    ledger.agree(1);
+    ledger.take_in(read.clone(), at(1));
+    assert_eq!(ledger.count().active, 1);
     // An ended subscription is not restored.
-    assert_eq!(fixture.ledger.deny(at(3), |_| Some("gone")), 1);
-    for (_, task) in fixture.begun(3) {
-        fixture.ledger.verified(&task, CallbackAnswer::Taken, at(3));
-    }
-    fixture.ledger.take_in(read.clone(), at(4));
-    assert_eq!(fixture.ledger.count(), SubscriptionCount::default());
-    fixture.write();
+    assert_eq!(ledger.deny(at(3), |_| Some("gone")), 1);
+    ledger.answer(&CallbackAnswer::Taken, 3);
+    ledger.take_in(read.clone(), at(4));
+    assert_eq!(ledger.count(), SubscriptionCount::default());
+    ledger.write();
     // Once written, what others stored later is adopted.
-    assert!(fixture.ledger.take_in(read, at(5)));
+    assert!(ledger.take_in(read, at(5)));
 }
 
 /// A delivery that waits in a lane is made by the feed's owner at that time.
 #[test]
 fn who_lost_a_feed_meanwhile_calls_nobody() {
-    let mut fixture = Fixture::new(HubSettings::default());
-    fixture.ask("https://a.example/", 0).unwrap();
-    let id = fixture.ledger.due(at(0), |_| true).remove(0).id;
-    assert!(fixture.ledger.begin(id, at(1), |_| false).is_none());
-    assert_eq!(fixture.ledger.due(at(1), |_| true).len(), 1);
-    fixture.ledger.release(id, at(2));
-    assert_eq!(fixture.ledger.due(at(2), |_| true).len(), 1);
+    let mut ledger = new_ledger();
+    ledger.subscribe("https://a.example/", 0).unwrap();
+    let id = ledger.due(at(0), |_| true).remove(0).id;
+    assert!(ledger.begin(id, at(1), |_| false).is_none());
+    assert_eq!(ledger.due(at(1), |_| true).len(), 1);
+    ledger.release(id, at(2));
+    assert_eq!(ledger.due(at(2), |_| true).len(), 1);
 }
 
 #[test]
 fn a_clock_that_is_set_back_delays_nobody() {
-    let mut fixture = Fixture::new(HubSettings::default());
-    fixture.ask("https://reader.example/a", 9000).unwrap();
-    assert!(fixture.ledger.due(at(8999), |_| true).is_empty());
-    assert_eq!(fixture.begun(20).len(), 1, "an hour and more was taken back");
+    let mut ledger = new_ledger();
+    ledger.subscribe("https://reader.example/a", 9000).unwrap();
+    assert!(ledger.due(at(8999), |_| true).is_empty());
+    assert_eq!(ledger.begun(20).len(), 1, "an hour and more was taken back");
 }
 
 /// An rssCloud registration may name ten feeds, but asks its reader once.
 #[test]
 fn a_registration_with_the_cloud_is_one_question() {
-    let mut fixture = Fixture::new(HubSettings::default());
-    let register = |fixture: &mut Fixture, now| {
+    let mut ledger = new_ledger();
+    let register = |ledger: &mut Ledger, now| {
         for n in 0..10 {
             let of_one = request(Intent::Subscribe, "https://reader.example/told", None);
             let of_one = HubRequest { topic: format!("{TOPIC}{n}"), ..of_one };
-            let (ledger, manner) = (&mut fixture.ledger, Manner::RssCloud);
-            ledger.ask(&news(), manner, of_one, None, tick(0), at(now)).unwrap();
+            ledger.ask(&news(), Manner::RssCloud, of_one, None, tick(0), at(now)).unwrap();
         }
     };
-    register(&mut fixture, 0);
-    let begun = fixture.begun(1);
+    register(&mut ledger, 0);
+    let begun = ledger.begun(1);
     assert_eq!(begun.len(), 1, "one challenge");
-    register(&mut fixture, 1);
-    assert_eq!(fixture.begun(2).len(), 0, "nor another while it is asked");
-    fixture.ledger.verified(&begun[0].1, CallbackAnswer::Taken, at(2));
-    assert_eq!(fixture.ledger.count().active, 10);
+    register(&mut ledger, 1);
+    assert_eq!(ledger.begun(2).len(), 0, "nor another while it is asked");
+    ledger.verified(&begun[0].1, CallbackAnswer::Taken, at(2));
+    assert_eq!(ledger.count().active, 10);
     // A renewal asks once too, and a refusal counts for all its feeds.
-    register(&mut fixture, 100);
-    let begun = fixture.begun(101);
+    register(&mut ledger, 100);
+    let begun = ledger.begun(101);
     assert_eq!(begun.len(), 1);
-    fixture.ledger.verified(&begun[0].1, CallbackAnswer::Refused("no".to_owned()), at(102));
-    assert_eq!(fixture.begun(50_000).len(), 0);
+    ledger.verified(&begun[0].1, CallbackAnswer::Refused("no".to_owned()), at(102));
+    assert_eq!(ledger.begun(50_000).len(), 0);
     // If the callback fails, the whole registration is dropped; repeating a request does not delay it.
-    let mut fixture = Fixture::new(HubSettings::default());
-    register(&mut fixture, 0);
-    register(&mut fixture, 0);
-    assert_eq!(fixture.ledger.next(), Some(at(0)));
-    let mut calls = 0;
-    for now in (0..20_000).step_by(10) {
-        for (_, task) in fixture.begun(now) {
-            calls += 1;
-            let failed = CallbackAnswer::Failed { why: "down".to_owned(), after: None };
-            fixture.ledger.verified(&task, failed, at(now));
-        }
-    }
-    assert_eq!((calls, fixture.ledger.count().pending), (3, 0));
+    let mut ledger = new_ledger();
+    register(&mut ledger, 0);
+    register(&mut ledger, 0);
+    assert_eq!(ledger.next(), Some(at(0)));
+    let failed = CallbackAnswer::Failed { why: "down".to_owned(), after: None };
+    let calls: usize = (0..20_000).step_by(10).map(|now| ledger.answer(&failed, now)).sum();
+    assert_eq!((calls, ledger.count().pending), (3, 0));
     // A registration does not wait for the answer of one that waits itself.
-    let mut fixture = Fixture::new(HubSettings::default());
-    register(&mut fixture, 0);
-    let (id, task) = fixture.begun(1).remove(0);
-    fixture.ledger.put_off(id, task.duty, "later", at(1));
+    let mut ledger = new_ledger();
+    register(&mut ledger, 0);
+    let (id, task) = ledger.begun(1).remove(0);
+    ledger.put_off(id, task.duty, "later", at(1));
     let late = request(Intent::Subscribe, "https://reader.example/told", None);
-    fixture.ledger.ask(&news(), Manner::RssCloud, late, None, tick(0), at(2)).unwrap();
-    assert_eq!(fixture.begun(2).len(), 1);
+    ledger.ask(&news(), Manner::RssCloud, late, None, tick(0), at(2)).unwrap();
+    assert_eq!(ledger.begun(2).len(), 1);
 }

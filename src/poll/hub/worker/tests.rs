@@ -1,28 +1,24 @@
 //! Which callbacks are called when many wait.
 
-use super::super::{Calling, Hub, HubConfig, HubDocument, HubSettings};
+use super::super::testing::{NOW, memory, open, topics_of_size};
+use super::super::{Hub, HubDocument};
 use super::*;
-use crate::host_queue::HostQueue;
 use crate::testing::owners::{gateway, live};
 use bytes::Bytes;
 use std::sync::Mutex;
-use tidegate_core::clock::ManualClock;
-use tidegate_core::model::{EndpointId, FeedName, Tick};
+use tidegate_core::model::Tick;
 use tidegate_core::websub::{HubRequest, Intent};
-use tidegate_net::fetch::{AllowPrivate, Call, CallRequest, Called};
-use tidegate_store::Store;
+use tidegate_net::fetch::{Call, CallRequest, Called};
+use tokio_util::sync::DropGuard;
 use url::Url;
 
-const NOW: Time = Time::from_unix(1_795_191_605);
 const TOPIC: &str = "https://gate.example/feeds/news";
 const KNOWN: &str = "https://reader.example/known";
 
-/// Serves the same document for every topic.
-fn news() -> Topics {
-    Arc::new(|_| {
-        let body = Bytes::from_static(b"news");
-        Box::pin(async { Ok(HubDocument { body, ..HubDocument::default() }) })
-    })
+fn run_hub(hub: &Hub) -> DropGuard {
+    let cancel = CancellationToken::new();
+    tokio::spawn(hub.clone().run(topics_of_size(|| 4), cancel.clone()));
+    cancel.drop_guard()
 }
 
 /// Deliveries to the known callback, and requests to all others.
@@ -63,22 +59,6 @@ async fn subscribe(hub: &Hub, callback: &str) {
     subscribe_as(hub, None, callback).await;
 }
 
-/// Opens a hub on this store that makes calls by `call`.
-async fn open(store: Store, clock: Arc<ManualClock>, call: Call) -> Hub {
-    let parts = HubConfig {
-        store: Arc::new(store),
-        clock,
-        hosts: HostQueue::new(),
-        settings: HubSettings::default(),
-        calling: Calling {
-            callbacks: call.clone(),
-            webhooks: call,
-            allow_private: AllowPrivate::No,
-        },
-    };
-    Hub::open(parts).await.unwrap()
-}
-
 async fn eventually(mut holds: impl FnMut() -> bool) {
     for _ in 0..2000 {
         if holds() {
@@ -94,11 +74,9 @@ async fn eventually(mut holds: impl FnMut() -> bool) {
 #[tokio::test(start_paused = true)]
 async fn strangers_do_not_use_up_the_calls_of_a_callbacks_host() {
     for (answers_strangers, asked) in [(true, 1..=25), (false, 1..=4)] {
-        let clock = Arc::new(ManualClock::at(NOW));
         let seen = Seen::default();
-        let hub = open(memory(&clock), clock, reader(&seen, answers_strangers)).await;
-        let cancel = CancellationToken::new();
-        let task = tokio::spawn(hub.clone().run(news(), cancel.clone()));
+        let hub = open(memory(), reader(&seen, answers_strangers)).await;
+        let _running = run_hub(&hub);
         subscribe(&hub, KNOWN).await;
         eventually(|| hub.count().active == 1).await;
         for number in 0..190 {
@@ -113,14 +91,7 @@ async fn strangers_do_not_use_up_the_calls_of_a_callbacks_host() {
         assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
         let strangers = seen.lock().unwrap().1;
         assert!(asked.contains(&strangers), "{strangers}");
-        cancel.cancel();
-        task.await.unwrap();
     }
-}
-
-fn memory(clock: &Arc<ManualClock>) -> Store {
-    let own = EndpointId::own("gate").unwrap();
-    Store::in_memory(Some(own), Arc::clone(clock) as Arc<_>).unwrap()
 }
 
 /// One client's callbacks, each at another host, never answer.
@@ -128,10 +99,8 @@ fn memory(clock: &Arc<ManualClock>) -> Store {
 async fn silent_callbacks_delay_no_other() {
     // Requests from the same address wait until each of these has timed out once.
     for (client, within) in [("192.0.2.2", 1), ("192.0.2.1", 6)] {
-        let clock = Arc::new(ManualClock::at(NOW));
-        let hub = open(memory(&clock), clock, reader(&Seen::default(), false)).await;
-        let cancel = CancellationToken::new();
-        let task = tokio::spawn(hub.clone().run(news(), cancel.clone()));
+        let hub = open(memory(), reader(&Seen::default(), false)).await;
+        let _running = run_hub(&hub);
         for number in 0..100 {
             subscribe_as(&hub, Some("192.0.2.1"), &format!("https://silent{number}.example/"))
                 .await;
@@ -141,42 +110,29 @@ async fn silent_callbacks_delay_no_other() {
         eventually(|| hub.count().active == 1).await;
         let took = begun.elapsed();
         assert!(took < Duration::from_secs(within), "{client}: {took:?}");
-        cancel.cancel();
-        task.await.unwrap();
     }
 }
 
 /// The document has grown beyond the limit of deliveries, and has many subscribers.
 #[tokio::test(start_paused = true)]
 async fn a_document_that_is_too_large_ends_its_subscriptions_with_the_reason() {
-    let made = Arc::new(Mutex::new(0));
-    let topics: Topics = {
-        let made = Arc::clone(&made);
-        Arc::new(move |request| {
-            let is_document = matches!(request, TopicRequest::Document(_));
-            *made.lock().unwrap() += usize::from(is_document);
-            Box::pin(async move {
-                match is_document {
-                    true => Err(NoHubDocument::TooLarge(17 << 20)),
-                    false => Ok(HubDocument::default()),
-                }
-            })
-        })
-    };
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let call = {
-        let asked = Arc::clone(&asked);
-        Call::new(tower::service_fn(move |request: CallRequest| {
-            let pairs = request.url.query_pairs().into_owned().collect::<HashMap<_, _>>();
-            let names = ["hub.challenge", "challenge"];
-            let challenge = names.iter().find_map(|name| pairs.get(*name)).cloned();
-            asked.lock().unwrap().push((request.method == http::Method::POST, pairs));
-            let body = Bytes::from(challenge.unwrap_or_default());
-            async move { Ok(Called { status: 200, body, whole: true, ..Called::default() }) }
-        }))
-    };
-    let clock = Arc::new(ManualClock::at(NOW));
-    let hub = open(memory(&clock), clock, call).await;
+    let (made, asked) = (Arc::new(Mutex::new(0)), Arc::new(Mutex::new(Vec::new())));
+    let (made_here, asked_here) = (Arc::clone(&made), Arc::clone(&asked));
+    let topics: Topics = Arc::new(move |request| {
+        let is_document = matches!(request, TopicRequest::Document(_));
+        *made_here.lock().unwrap() += usize::from(is_document);
+        let too_large = is_document.then_some(NoHubDocument::TooLarge(17 << 20));
+        Box::pin(std::future::ready(too_large.map_or_else(|| Ok(HubDocument::default()), Err)))
+    });
+    let call = Call::new(tower::service_fn(move |request: CallRequest| {
+        let pairs = request.url.query_pairs().into_owned().collect::<HashMap<_, _>>();
+        let names = ["hub.challenge", "challenge"];
+        let challenge = names.iter().find_map(|name| pairs.get(*name)).cloned();
+        asked_here.lock().unwrap().push((request.method == http::Method::POST, pairs));
+        let body = Bytes::from(challenge.unwrap_or_default());
+        std::future::ready(Ok(Called { status: 200, body, whole: true, ..Called::default() }))
+    }));
+    let hub = open(memory(), call).await;
     let cancel = CancellationToken::new();
     let task = tokio::spawn(hub.clone().run(topics, cancel.clone()));
     for number in 0..200 {
@@ -205,21 +161,16 @@ async fn a_document_that_is_too_large_ends_its_subscriptions_with_the_reason() {
     task.await.unwrap();
 }
 
-/// A gateway not known to live makes no call, and due calls are not lost.
 #[tokio::test(start_paused = true)]
 async fn nobody_is_called_until_this_gateway_is_known_to_live() {
-    let (clock, seen) = (Arc::new(ManualClock::at(NOW)), Seen::default());
-    let store = Store::in_memory(None, Arc::clone(&clock) as Arc<_>).unwrap();
-    let opened = open(store, clock, reader(&seen, true)).await;
+    let opened = open(memory(), reader(&Seen::default(), true)).await;
     let (mut shared, this) = (Arc::into_inner(opened.0).unwrap(), gateway(1));
     shared.gateways = Some(Arc::clone(&this));
-    let (hub, cancel) = (Hub(Arc::new(shared)), CancellationToken::new());
-    let task = tokio::spawn(hub.clone().run(news(), cancel.clone()));
+    let hub = Hub(Arc::new(shared));
+    let _running = run_hub(&hub);
     subscribe(&hub, KNOWN).await;
     sleep(Duration::from_secs(5)).await;
-    assert_eq!(*seen.lock().unwrap(), (0, 0));
+    assert_eq!(hub.count().active, 0);
     live(&[&this]);
     eventually(|| hub.count().active == 1).await;
-    cancel.cancel();
-    task.await.unwrap();
 }

@@ -1,14 +1,11 @@
 //! A judge controlled by keywords in the document.
 
-use super::{event, state};
-use crate::judge::Wants;
+use super::{event, hold, state};
 use crate::{DocumentJudge, JudgeError, Judged, LedgerReader, SharingContext};
 use std::sync::Mutex;
 use std::time::Duration;
-use tidegate_core::model::{
-    Backfill, BodyPrints, Change, EventKind, Hold, Revision, SyncId, UpdateHints,
-};
-use tidegate_judge::record::{Issued, Observation, Verdict};
+use tidegate_core::model::{Backfill, BodyPrints, Change, EventKind, Hold, Revision, UpdateHints};
+use tidegate_judge::record::{Observation, Verdict};
 use tidegate_net::fetch::FetchedDocument;
 
 /// Judges every document as a change with one new item, except for keywords.
@@ -16,8 +13,6 @@ use tidegate_net::fetch::FetchedDocument;
 pub struct JudgeDouble {
     /// The counts of unchanged observations passed to `look_again`.
     pub looked: Mutex<Vec<u32>>,
-    /// The knowledge of other feeds passed in the last judgement.
-    pub issued: Mutex<Option<Issued>>,
     /// Actions to run while each of the next documents is judged.
     pub meanwhile: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
 }
@@ -27,8 +22,8 @@ impl DocumentJudge for JudgeDouble {
         &self,
         observation: &Observation<'_>,
         fetched: &FetchedDocument,
-        sharing: &SharingContext,
-        _ledger: &LedgerReader,
+        _: &SharingContext,
+        _: &LedgerReader,
     ) -> Result<Judged, JudgeError> {
         let meanwhile = self.meanwhile.lock().unwrap().pop();
         if let Some(meanwhile) = meanwhile {
@@ -39,55 +34,23 @@ impl DocumentJudge for JudgeDouble {
         if text.contains("login") {
             return Err(JudgeError::Unreadable("the publisher sent a web page".into()));
         }
-        if let Some(wants) = wants(&text, fetched, sharing) {
-            return Ok(Judged { wants: Some(wants), ..Judged::default() });
-        }
-        self.issued.lock().unwrap().clone_from(&sharing.issued);
         let mut change = change(observation, fetched.prints, EventKind::Created);
-        if text.contains("missing") {
+        let is_empty = text.contains("empty");
+        if is_empty || text.contains("missing") {
             change.state.next_decision_at = Some(observation.now.plus(Duration::from_secs(600)));
             change.events.clear();
             change.state.render_revision -= 1;
+            change.state.hold = is_empty.then(|| hold(observation.now));
         }
-        if text.contains("empty") {
-            change.state.next_decision_at = Some(observation.now.plus(Duration::from_secs(600)));
-            change.events.clear();
-            change.state.render_revision -= 1;
-            change.state.hold = Some(Hold {
-                reason: "it is empty".into(),
-                kind: "empty".into(),
-                since: observation.now,
-                row_since: observation.now,
-                observations: 1,
-                documents: 1,
-                body: 0,
-                source: 0,
-                kept: 0,
-                decision: None,
-            });
-        }
-        let trivial = text.contains("trivial");
         let look_again = change.state.next_decision_at;
-        let hold = change.state.hold.as_ref();
-        let held = hold.map(Hold::describe);
+        let held = change.state.hold.as_ref().map(Hold::describe);
+        let change = (!text.contains("trivial")).then_some(change);
         Ok(Judged {
-            newest: None,
-            sup: None,
-            hub: tidegate_core::websub::HubLinks::default(),
-            verdict: Verdict {
-                change: (!trivial).then_some(change),
-                held,
-                look_again,
-                ..Verdict::default()
-            },
+            verdict: Verdict { change, held, look_again, ..Verdict::default() },
             hints: UpdateHints { ttl: Some(Duration::from_secs(1200)), ..UpdateHints::default() },
             full: !text.contains("salvaged"),
             entries: 1,
-            partial: None,
-            warnings: Vec::new(),
-            walked: None,
-            wants: None,
-            lacking: false,
+            ..Judged::default()
         })
     }
 
@@ -121,17 +84,6 @@ impl DocumentJudge for JudgeDouble {
     ) -> Result<Judged, JudgeError> {
         panic!("nobody was to be asked: {replies:?}")
     }
-}
-
-/// Returns the further input that a judgement needs: the complete feed for the keyword `leads`, and other feeds'
-/// knowledge of 100 items for `ours`.
-fn wants(text: &str, fetched: &FetchedDocument, sharing: &SharingContext) -> Option<Wants> {
-    if text.contains("leads") && sharing.complete.is_none() {
-        return Some(Wants::Complete(format!("{}/complete", fetched.url)));
-    }
-    let is_asked = text.contains("ours") && sharing.issued.is_none();
-    let ids = (0..100).map(|number| SyncId::new(&format!("here.{number}")).unwrap());
-    is_asked.then(|| Wants::Issued(ids.collect()))
 }
 
 fn change(observation: &Observation<'_>, prints: BodyPrints, kind: EventKind) -> Change {

@@ -1,20 +1,13 @@
-use crate::fetch::{
-    AllowPrivate, CallRequest, FetchError, FetchRequest, FetchSettings, LeadScope, Services,
-    services,
-};
+use crate::fetch::{CallRequest, FetchError, FetchRequest, FetchSettings, LeadScope};
+use crate::fetch::{Services, services};
 use crate::origin::{OriginPlace, OriginSite, PassRequest};
-use crate::testing::site_of_config;
-use crate::testing::{Publisher, our_ca, response, tls};
+use crate::testing::{Publisher, all_private, our_ca, response, site_of_config};
 use http::{HeaderMap, Method};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use tidegate_core::model::Time;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
-use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 use url::Url;
 
-/// Creates a site whose public address is `https://blog.example/`.
 fn site(url: &str, sends_host: bool) -> OriginSite {
     let host = OriginPlace::Host("blog.example".to_owned());
     site_of_config(url, host, "https://gw.example/", sends_host)
@@ -22,8 +15,7 @@ fn site(url: &str, sends_host: bool) -> OriginSite {
 
 fn in_front_of(site: &OriginSite) -> Services {
     let sites = vec![Arc::new(site.clone())];
-    let (allow_private, ca_file) = (AllowPrivate::All, Some(our_ca()));
-    services(FetchSettings { allow_private, ca_file, sites, ..FetchSettings::default() }).unwrap()
+    services(FetchSettings { ca_file: Some(our_ca()), sites, ..all_private() }).unwrap()
 }
 
 fn poll(url: &str) -> FetchRequest {
@@ -31,9 +23,7 @@ fn poll(url: &str) -> FetchRequest {
 }
 
 fn page(url: &str) -> CallRequest {
-    let url = Url::parse(url).unwrap();
-    let (leads, now) = (LeadScope::default(), Time::from_unix(0));
-    CallRequest::page(url, leads, now)
+    CallRequest::page(Url::parse(url).unwrap(), LeadScope::default(), Time::from_unix(0))
 }
 
 /// Builds a passed request with the site's public name, as the gateway's own search for a feed sends.
@@ -131,50 +121,27 @@ async fn who_may_lead_to_a_site_is_led_on_within_it_and_no_further() {
     assert!(other.heads().is_empty());
 }
 
-/// Starts a TLS site that prefers HTTP/2; returns its port and the first bytes of each request.
-async fn tls_site() -> (u16, Arc<Mutex<Vec<String>>>) {
-    let acceptor = TlsAcceptor::from(tls(&[b"h2", b"http/1.1"]));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let heads = Arc::new(Mutex::new(Vec::new()));
-    let noted = Arc::clone(&heads);
-    tokio::spawn(async move {
-        while let Ok((socket, _)) = listener.accept().await {
-            let Ok(mut stream) = acceptor.accept(socket).await else { continue };
-            let mut head = Vec::new();
-            while !head.ends_with(b"\r\n\r\n") {
-                match stream.read_u8().await {
-                    Ok(byte) => head.push(byte),
-                    Err(_) => break,
-                }
-            }
-            noted.lock().unwrap().push(String::from_utf8_lossy(&head).to_lowercase());
-            let _ = stream.write_all(&response("200 OK", "", b"<feed/>")).await;
-            let _ = stream.shutdown().await;
-        }
-    });
-    (port, heads)
-}
-
 #[tokio::test]
 async fn a_host_of_its_own_goes_over_http_1_to_a_server_proved_by_its_address() {
-    let (port, heads) = tls_site().await;
-    let base = format!("https://localhost:{port}/");
+    // It prefers HTTP/2.
+    let (protocols, feed) = ([b"h2".as_slice(), b"http/1.1"], response("200 OK", "", b"<feed/>"));
+    let publisher = Publisher::start_tls(&protocols, move |_| feed.clone()).await;
+    let base = format!("https://localhost:{}/", publisher.port);
     let url = format!("{base}feed");
     let site = site(&base, true);
     let services = in_front_of(&site);
     services.fetch.clone().oneshot(poll(&url)).await.unwrap();
     services.call.clone().oneshot(page(&url)).await.unwrap();
     services.passing.pass.send(passed(&site, &url)).await.unwrap();
-    let told = std::mem::take(&mut *heads.lock().unwrap());
+    let told = publisher.heads();
     assert_eq!(told.len(), 3);
     for head in told {
         assert!(head.starts_with("get /feed http/1.1\r\n"), "{head}");
         assert!(head.contains("\r\nhost: blog.example\r\n"), "{head}");
     }
-    // Otherwise the site would have chosen HTTP/2.
+    // Otherwise HTTP/2 is chosen.
     let plain = in_front_of(&self::site(&base, false));
     let _ = plain.fetch.clone().oneshot(poll(&url)).await;
-    let head = heads.lock().unwrap().first().cloned().unwrap();
+    let head = publisher.heads().remove(3);
     assert!(head.starts_with("pri * http/2"), "{head}");
 }

@@ -2,11 +2,11 @@
 
 use super::super::super::Pass;
 use super::*;
-use crate::testing::{our_ca, tls};
+use crate::testing::{all_private, our_ca, tls};
 use futures_util::stream::{self, StreamExt as _};
 use http::Version;
-use http_body_util::StreamBody;
 use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{Collected, StreamBody};
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -19,24 +19,8 @@ use tokio_rustls::TlsAcceptor;
 const PIECE: usize = 1 << 20;
 const PIECES: usize = 5;
 
-/// A received request.
-struct Arrived {
-    version: Version,
-    uri: Uri,
-    headers: HeaderMap,
-    size: usize,
-    trailers: Option<HeaderMap>,
-}
-
-impl Arrived {
-    async fn read(request: Request<Incoming>) -> hyper::Result<Self> {
-        let (head, body) = request.into_parts();
-        let body = body.collect().await?;
-        let trailers = body.trailers().cloned();
-        let size = body.to_bytes().len();
-        Ok(Self { version: head.version, uri: head.uri, headers: head.headers, size, trailers })
-    }
-}
+/// A received request with its body.
+type Arrived = (http::request::Parts, Collected<Bytes>);
 
 /// An origin's answer; an error resets the stream.
 type Answer = io::Result<Response<UnsyncBoxBody<Bytes, io::Error>>>;
@@ -63,15 +47,15 @@ impl Http2Origin {
                     let service = service_fn(move |request: Request<Incoming>| {
                         let (answer, noted) = (Arc::clone(&answer), Arc::clone(&noted));
                         async move {
-                            let request = Arrived::read(request).await.map_err(io::Error::other)?;
-                            noted.lock().unwrap().push(request);
+                            let (head, body) = request.into_parts();
+                            let body = body.collect().await.map_err(io::Error::other)?;
+                            noted.lock().unwrap().push((head, body));
                             answer()
                         }
                     });
-                    let serving = http2::Builder::new(TokioExecutor::new())
-                        .serve_connection(TokioIo::new(stream), service);
+                    let server = http2::Builder::new(TokioExecutor::new());
                     // Ends when the client closes the connection.
-                    let _ = serving.await;
+                    let _ = server.serve_connection(TokioIo::new(stream), service).await;
                 });
             }
         });
@@ -89,14 +73,10 @@ impl Http2Origin {
     }
 }
 
-/// Creates the service that passes requests on and trusts the tests' own authority.
 fn passing() -> Pass {
-    let allow_private = AllowPrivate::All;
-    let settings = FetchSettings { allow_private, ca_file: Some(our_ca()), ..Default::default() };
-    services(settings).unwrap().passing.pass
+    services(FetchSettings { ca_file: Some(our_ca()), ..all_private() }).unwrap().passing.pass
 }
 
-/// Builds a body of these pieces.
 fn streamed<E: Send + 'static>(pieces: Vec<Result<Frame<Bytes>, E>>) -> UnsyncBoxBody<Bytes, E> {
     StreamBody::new(stream::iter(pieces)).boxed_unsync()
 }
@@ -128,11 +108,11 @@ async fn a_request_and_its_answer_are_passed_on_over_http_2() {
     let twice: Vec<_> = answer.headers.get_all("x-a").iter().collect();
     assert_eq!(twice, ["1", "2"]);
     assert_eq!(answer.body.collect().await.unwrap().to_bytes(), "words");
-    let arrived = origin.arrived().remove(0);
-    assert_eq!(arrived.version, Version::HTTP_2);
-    assert_eq!(arrived.uri, format!("https://localhost:{}/a%20b?c=%2F", origin.port).as_str());
-    assert_eq!(arrived.headers["x-mine"], "7");
-    assert_eq!(arrived.headers.len(), 1, "nothing is added: {:?}", arrived.headers);
+    let (head, _) = origin.arrived().remove(0);
+    assert_eq!(head.version, Version::HTTP_2);
+    assert_eq!(head.uri, format!("https://localhost:{}/a%20b?c=%2F", origin.port).as_str());
+    assert_eq!(head.headers["x-mine"], "7");
+    assert_eq!(head.headers.len(), 1, "nothing is added: {:?}", head.headers);
 }
 
 #[tokio::test]
@@ -150,8 +130,9 @@ async fn large_bodies_go_both_ways_and_trailers_go_nowhere() {
     assert!(body.trailers().is_none(), "{:?}", body.trailers());
     let bytes = body.to_bytes();
     assert!(bytes.len() == PIECES * PIECE && bytes.iter().all(|byte| *byte == b'a'));
-    let arrived = origin.arrived().remove(0);
-    assert_eq!((arrived.size, arrived.trailers), (PIECES * PIECE, None));
+    let (_, uploaded) = origin.arrived().remove(0);
+    assert_eq!(uploaded.trailers(), None);
+    assert_eq!(uploaded.to_bytes().len(), PIECES * PIECE);
 }
 
 #[tokio::test]

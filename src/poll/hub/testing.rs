@@ -1,0 +1,39 @@
+//! A hub in memory, and what it delivers.
+
+use super::{Calling, Hub, HubConfig, HubDocument, HubSettings, Topics};
+use crate::host_queue::HostQueue;
+use std::sync::Arc;
+use tidegate_core::clock::{Clock, ManualClock};
+use tidegate_core::model::{EndpointId, Time};
+use tidegate_net::fetch::{AllowPrivate, Call};
+use tidegate_store::Store;
+
+pub(super) const NOW: Time = Time::from_unix(1_795_191_605);
+
+fn clock() -> Arc<dyn Clock> {
+    Arc::new(ManualClock::at(NOW))
+}
+
+pub(super) fn memory() -> Store {
+    Store::in_memory(EndpointId::own("gate").ok(), clock()).unwrap()
+}
+
+pub(super) async fn open(store: Store, call: Call) -> Hub {
+    let (callbacks, webhooks) = (call.clone(), call);
+    let parts = HubConfig {
+        store: Arc::new(store),
+        clock: clock(),
+        hosts: HostQueue::new(),
+        settings: HubSettings::default(),
+        calling: Calling { callbacks, webhooks, allow_private: AllowPrivate::No },
+    };
+    Hub::open(parts).await.unwrap()
+}
+
+/// Answers every request with a document of this size.
+pub(super) fn topics_of_size(bytes: impl Fn() -> usize + Send + Sync + 'static) -> Topics {
+    Arc::new(move |_| {
+        let body = vec![b' '; bytes()].into();
+        Box::pin(async { Ok(HubDocument { body, ..HubDocument::default() }) })
+    })
+}
