@@ -1,7 +1,5 @@
 //! Sync markup good and bad.
 
-mod round_trip;
-
 use super::*;
 use crate::parse::{Limits, document};
 use tidegate_core::model::{Extra, FeedDocument, Format};

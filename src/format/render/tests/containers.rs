@@ -70,10 +70,13 @@ fn surviving(shared: Shared<()>, dialect: Dialect, container: Container) -> Shar
     Shared { winner: line(shared.winner), conflicts }
 }
 
+/// An update of numbers and times near each other, or of any.
 fn update() -> impl Strategy<Value = Update> {
-    (1_u32..9, 0_usize..3, 0_usize..3, 0_i64..1000).prop_map(|(sequence, kind, name, seconds)| {
-        let by = EndpointId::new(["A", "B&\"<", "C"][name]).unwrap();
-        let when = Time::from_unix(NOW + seconds);
+    let sequence = prop_oneof![3 => 1..9_u32, 1 => 1..=Count::MAX.value()];
+    let name = prop_oneof![Just("A".to_owned()), Just("B&\"<".to_owned()), "[^\\p{C}\\s]{1,8}"];
+    let seconds = prop_oneof![NOW..NOW + 1000, 0..4_000_000_000_i64];
+    (sequence, 0..3_usize, name, seconds).prop_map(|(sequence, kind, name, seconds)| {
+        let (by, when) = (EndpointId::new(&name).unwrap(), Time::from_unix(seconds));
         let stamp = match kind {
             0 => Stamp::Both { when, by },
             1 => Stamp::By(by),
@@ -83,11 +86,12 @@ fn update() -> impl Strategy<Value = Update> {
     })
 }
 
-fn any_version(markup: Markup, id: &'static str) -> impl Strategy<Value = Version<Markup>> {
-    let flags = (any::<bool>(), proptest::option::of(any::<bool>()));
-    (1_u32..9, flags, proptest::collection::vec(update(), 1..6)).prop_map(
+fn any_version(markup: Markup, id: SyncId) -> impl Strategy<Value = Version<Markup>> {
+    let updates = prop_oneof![3 => 1..9_u32, 1 => 1..=Count::MAX.value()];
+    let flags = (any::<bool>(), any::<Option<bool>>());
+    (updates, flags, proptest::collection::vec(update(), 1..9)).prop_map(
         move |(updates, (deleted, noconflicts), history)| Version {
-            id: SyncId::new(id).unwrap(),
+            id: id.clone(),
             updates: Count::new(updates).unwrap(),
             deleted,
             noconflicts,
@@ -97,27 +101,25 @@ fn any_version(markup: Markup, id: &'static str) -> impl Strategy<Value = Versio
     )
 }
 
-/// Feeds of four formats whose items have any sync markup.
+/// An item with any sync markup. A loser may have come from a feed of another format.
+fn any_item(markup: Markup, number: usize) -> impl Strategy<Value = Item> {
+    let other = cut(fixtures::ATOM10).1.remove(0);
+    "[^\\p{C}\\s]{0,20}".prop_flat_map(move |text| {
+        let id = SyncId::new(&format!("{number}{text}")).unwrap();
+        let losers = proptest::collection::vec(any_version(other.clone(), id.clone()), 0..4);
+        (any_version(markup.clone(), id), losers).prop_map(move |(winner, conflicts)| {
+            let mut item = item_as(winner.data.clone(), &format!("urn:{number}"));
+            item.shared = Shared { winner, conflicts };
+            item
+        })
+    })
+}
+
 fn any_feed() -> impl Strategy<Value = Feed> {
-    let formats = [fixtures::ATOM10, fixtures::RSS20, fixtures::RSS10];
-    proptest::sample::select(formats.to_vec()).prop_flat_map(move |text| {
+    let formats = vec![fixtures::ATOM10, fixtures::RSS20, fixtures::RSS10];
+    proptest::sample::select(formats).prop_flat_map(|text| {
         let (skeleton, entries) = cut(text);
-        let other = cut(fixtures::ATOM10).1;
-        let items: Vec<_> = entries
-            .into_iter()
-            .zip(["a", "b&c", "d"])
-            .map(|(markup, id)| {
-                // A loser may have come from a feed of another format.
-                let losers = any_version(other[0].clone(), id);
-                (any_version(markup, id), proptest::collection::vec(losers, 0..3)).prop_map(
-                    move |(winner, conflicts)| {
-                        let mut item = item_as(winner.data.clone(), &format!("urn:{id}"));
-                        item.shared = Shared { winner, conflicts };
-                        item
-                    },
-                )
-            })
-            .collect();
+        let items: Vec<_> = entries.into_iter().zip(0..).map(|(m, n)| any_item(m, n)).collect();
         items.prop_map(move |items| Feed::of(skeleton.clone(), items))
     })
 }
