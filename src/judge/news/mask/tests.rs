@@ -1,9 +1,9 @@
 use super::*;
 use crate::news::{changed, fingerprint};
+use crate::testing::{read, rss};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use tidegate_core::model::*;
-use tidegate_format::parse::{self, Limits};
 
 const HOUR: u64 = 3600;
 
@@ -39,8 +39,8 @@ impl Watch {
     }
 
     fn sees(&mut self, fields: &str) -> MaskUpdate {
-        let text = format!("<rss version=\"2.0\"><channel><item>{fields}</item></channel></rss>");
-        let document = parse::document(&text, None, &Limits::default()).unwrap();
+        let text = rss(&format!("<item>{fields}</item>"));
+        let document = read(&text);
         let fingerprint = fingerprint(&document.entries[0], &[]);
         let changed = changed(&self.known.prints, &fingerprint.prints);
         let lesson = learn(&MaskInput {

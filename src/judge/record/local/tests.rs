@@ -6,7 +6,6 @@ mod resolving;
 mod written;
 
 use super::*;
-use crate::archive;
 use crate::record::Observation;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,20 +69,8 @@ impl Bench {
     }
 
     fn round<'a>(&'a self, snapshot: Option<&'a Snapshot>) -> Observation<'a> {
-        Observation {
-            feed: &self.feed,
-            url: "",
-            endpoint: self.store.endpoint(),
-            options: &self.options,
-            snapshot,
-            now: tidegate_core::clock::Clock::now(&self.clock),
-            aged: tidegate_core::clock::Clock::now(&self.clock),
-            tombstones: crate::record::TOMBSTONES_KEPT,
-            window: Duration::from_secs(30 * 86_400),
-            versions_per_day: VERSIONS_PER_DAY,
-            items: crate::record::ITEMS_KEPT,
-            archives: archive::Policy::default(),
-        }
+        let (feed, endpoint, options) = (&self.feed, self.store.endpoint(), &self.options);
+        crate::testing::round(feed, endpoint, options, snapshot, now(&self.clock))
     }
 
     async fn act(&self, act: Act) -> Result<Acted, ActError> {
@@ -155,7 +142,7 @@ impl Bench {
 
 fn stamp(clock: &ManualClock, endpoint: &str) -> Stamp {
     let by = EndpointId::new(endpoint).unwrap();
-    Stamp::Both { when: tidegate_core::clock::Clock::now(clock), by }
+    Stamp::Both { when: now(clock), by }
 }
 
 /// An entry's bytes as data of the algebra.
@@ -185,5 +172,9 @@ fn written(title: &str) -> CheckedEntry {
 
 /// Lets a minute pass.
 fn pass(clock: &ManualClock) {
-    clock.set(tidegate_core::clock::Clock::now(clock).plus(Duration::from_secs(60)));
+    clock.set(now(clock).plus(Duration::from_secs(60)));
+}
+
+fn now(clock: &ManualClock) -> Time {
+    tidegate_core::clock::Clock::now(clock)
 }
