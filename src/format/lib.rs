@@ -3,6 +3,8 @@
 
 #[cfg(test)]
 mod memory;
+#[cfg(test)]
+mod golden;
 pub mod parse;
 pub mod pull;
 pub mod render;

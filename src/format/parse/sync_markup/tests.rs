@@ -2,9 +2,8 @@
 
 use super::*;
 use crate::parse::{Limits, document};
-use tidegate_core::model::{Extra, FeedDocument, Format};
+use tidegate_core::model::FeedDocument;
 use tidegate_core::sync_markup::sx::sync_element;
-use tidegate_core::xml::doc::Doc;
 use tidegate_core::xml::ns;
 
 const FEED: &str = "<feed xmlns='http://www.w3.org/2005/Atom'";
@@ -191,101 +190,6 @@ fn an_id_that_stands_twice_counts_for_none() {
     assert!(odd.contains("\"a b\"") && odd.contains("Namespace Specific String"), "{odd}");
 }
 
-/// READINGS 1, row 20.
-#[test]
-fn conflicts_in_conflicts_are_conflicts_of_the_item() {
-    let nested = |by: &str, inside: &str| {
-        format!(
-            "<item><title>{by}</title><sx:sync id=\"i\" updates=\"1\"><sx:history sequence=\"1\" \
-             by=\"{by}\"/><sx:conflicts>{inside}</sx:conflicts></sx:sync></item>"
-        )
-    };
-    let conflicts = [nested("B", &nested("C", "")), nested("D", "")].concat();
-    let incoming = shared(&rss("", &nested("A", &conflicts)));
-    let mut titles: Vec<_> =
-        incoming.conflicts.iter().map(|conflict| conflict.data.card.title.as_str()).collect();
-    titles.sort_unstable();
-    assert_eq!(titles, ["B", "C", "D"]);
-    assert!(incoming.conflicts.iter().all(|conflict| !conflict.data.xml.contains("sync")));
-}
-
-/// A conflict stands alone, with what it inherits and uses.
-#[test]
-fn a_conflict_becomes_markup() {
-    let sync = |inside: &str| {
-        format!("<s:sync id='i' updates='1'><s:history sequence='1' by='A'/>{inside}</s:sync>")
-    };
-    let conflict = format!(
-        "<entry><id/><title>T &amp; t</title><m:a n:b=''><o xmlns='urn:o' xmlns:n='urn:n2' n:c=''/></m:a>\
-         <link href='p'/>{}</entry>",
-        sync("")
-    );
-    let conflicts =
-        format!("<s:conflicts xml:lang='de'>{conflict}<item>{}</item></s:conflicts>", sync(""));
-    let text = format!(
-        "{FEED} xmlns:s='{}' xmlns:m='http://search.yahoo.com/mrss' xmlns:n='urn:n' xmlns:u='urn:u' \
-         xml:base='http://e.org/a/'><entry xml:base='b/'>{}</entry></feed>",
-        ns::SSE,
-        sync(&conflicts),
-    );
-    let conflicts = shared(&text).conflicts;
-    let markup = &conflicts[0].data;
-    assert_eq!(
-        markup.xml,
-        "<entry><id></id><title>T &amp; t</title><m:a n:b=''><o xmlns='urn:o' xmlns:n='urn:n2' n:c=''/></m:a>\
-         <link href='p'/></entry>"
-    );
-    let pair = |prefix: &str, uri: &str| (prefix.to_owned(), uri.to_owned());
-    let namespaces = [pair("", ns::ATOM), pair("m", ns::MEDIA), pair("n", "urn:n")];
-    assert_eq!(markup.context.namespaces, namespaces);
-    assert_eq!(markup.context.base.as_deref(), Some("http://e.org/a/b/"));
-    assert_eq!((markup.context.lang.as_deref(), markup.format), (Some("de"), Format::Atom10));
-    assert_eq!(markup.card.link.as_deref(), Some("http://e.org/a/b/p"));
-    assert!(crate::parse::again(markup).is_some());
-    // One in no namespace of RSS is an item of the other family.
-    assert_eq!(conflicts.len(), 1);
-    let text = text.replace("<item>", "<item xmlns=''>");
-    assert_eq!(shared(&text).conflicts[1].data.format, Format::Rss20);
-}
-
-#[test]
-fn sse_091_is_read_as_1_0() {
-    let stamp = "when='Fri, 06 Jan 2006 19:24:09 GMT' by='A'";
-    let item = |title: &str, inside: &str| {
-        format!(
-            "<item><title>{title}</title><x:sync id='i' version='2' conflict='true' deleted=''><x:history \
-             {stamp}><x:update by='B'/></x:history>{inside}</x:sync></item>"
-        )
-    };
-    let conflicts = format!(
-        "<x:conflicts><x:conflict version='2' {stamp}>{}</x:conflict><x:conflict version='1' by='C'/>\
-         <x:conflict version='1' by='D'>what <guid>g</guid> D <title>said</title></x:conflict>\
-         </x:conflicts>",
-        item("lost", "")
-    );
-    let text = |uri: &str| rss(&format!(" xmlns:x='{uri}'"), &item("won", &conflicts));
-    for uri in [ns::SSE_091, "https://www.microsoft.com/schemas/RSS/sse/"] {
-        let incoming = shared(&text(uri));
-        assert_eq!(incoming.sse091, Some(true));
-        assert_eq!((incoming.version.updates.value(), incoming.version.history.len()), (2, 2));
-        let titles: Vec<_> =
-            incoming.conflicts.iter().map(|c| c.data.card.title.as_str()).collect();
-        assert_eq!(titles, ["lost", "", "said"]);
-        // What stands in a conflict without an item is what an item says.
-        let markup = &incoming.conflicts[2].data;
-        assert_eq!(markup.xml, "<item>what <guid>g</guid> D <title>said</title></item>");
-        assert_eq!(markup.xml.get(markup.slots.id.clone().unwrap()), Some("g"));
-        assert_eq!(incoming.conflicts[1].data.xml, "<item></item>");
-    }
-    // That of 1.0 counts where an item has both.
-    let both = text(ns::SSE_091).replacen(
-        "<title>",
-        &format!("<sx:sync id='j' updates='1'>{HISTORY}</sx:sync><title>"),
-        1,
-    );
-    assert_eq!((shared(&both).id().as_str(), shared(&both).sse091), ("j", None));
-}
-
 /// Sections 2.4, 2.5 and 5.2 of that text.
 #[test]
 fn sse_091_says_when_or_by() {
@@ -327,28 +231,6 @@ fn bounds_can_be_compared_in_every_dialect() {
         assert_eq!(bounds(old, "", until), pair("", read.1));
         assert_eq!(bounds(old, "", "tomorrow"), None);
     }
-}
-
-#[test]
-fn sharing_stands_in_the_channel_or_in_the_root() {
-    let sharing = |n: u32| {
-        format!(
-            "<sx:sharing since='0' until='{n}' expires=' 2026-11-20T16:20:05Z '><sx:related type='complete' \
-             link=' http://me:x@e.org/all#f '/></sx:sharing>"
-        )
-    };
-    let text = rss("", "<image>I</image>C");
-    let text = text.replace("<channel>", &format!("{}<channel>", sharing(1)));
-    let until = |text: &str| {
-        let document = read(text);
-        assert!(document.head.hints.expires.is_some());
-        let sharing = document.sharing.unwrap();
-        assert_eq!(sharing.complete.as_deref(), Some("http://e.org/all"));
-        sharing.bounds.unwrap().1
-    };
-    assert_eq!(until(&text), "1");
-    assert_eq!(until(&text.replace("I<", &format!("{}<", sharing(2)))), "1");
-    assert_eq!(until(&text.replace('C', &sharing(3))), "3");
 }
 
 /// Section 2.1.8: what others say in `sx:sync` and `sx:history` comes out as it went in.
@@ -393,26 +275,6 @@ fn what_is_too_much_is_not_gathered() {
             assert_eq!(!extras(&long, &sync).is_empty(), is_kept, "{sync}");
         }
     }
-}
-
-/// What no document can take over as it is written.
-#[test]
-fn extras_are_written_so_that_they_can_stand_anywhere() {
-    let sync = format!(
-        " e:a=\"1\">{HISTORY}<e:m x=\"&eacute;\" e:a='1'>&eacute;&nothing;&amp;<?pi?><!-- a - b -->\
-         <![CDATA[<]]><n xmlns=\"urn:n\"><o xmlns=\"\"><!-- --></o></n></e:m><p xml:lang='de'/>"
-    );
-    let Extra { attributes, elements } = extras(" xmlns:e=\"urn:e\"", &sync).sync;
-    assert_eq!(attributes, [(Some("urn:e".to_owned()), "a".to_owned(), "1".to_owned())]);
-    assert_eq!(
-        elements,
-        "<e:m xmlns:e=\"urn:e\" x=\"é\" e:a=\"1\">é&amp;nothing;&amp;&lt;<n xmlns=\"urn:n\"><o xmlns=\"\"/>\
-         </n></e:m><p xmlns=\"\" xml:lang=\"de\"/>"
-    );
-    assert!(Doc::read_whole(&format!("<x>{elements}</x>")).is_some());
-    // What a prefix means that nothing declares is not known.
-    let undeclared = format!(">{HISTORY}<zz:a/><b zz:c=''/>");
-    assert_eq!(extras("", &undeclared).sync.elements, "<b xmlns=\"\"/>");
 }
 
 /// What conflicts inherit counts for each of them, and costs those entries alone that are too much.

@@ -1,6 +1,7 @@
 //! Two feeds become one.
 
 use super::*;
+use crate::golden;
 use crate::parse::{self, Limits};
 use tidegate_core::xml::doc::Doc;
 
@@ -34,28 +35,18 @@ fn rss(items: &str) -> String {
     format!("<rss version=\"2.0\" {SSE}><channel><title>t</title>{items}</channel></rss>")
 }
 
-/// Golden documents: what comes of each pair in `tests/golden/merge`, which is the same when it is merged once more.
+/// What comes of each pair of feeds, which is the same when it is merged once more.
 #[test]
 fn every_pair_is_merged_as_it_was() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/merge");
-    let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path(folder);
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
-    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
-    let pairs: Vec<_> = files.filter(|path| path.extension().is_some_and(|x| x == "in")).collect();
-    assert_eq!(pairs.len(), 23);
-    for path in pairs {
-        let pair = std::fs::read(&path).unwrap();
+    golden::each("merge", 23, |pair| {
         let between = b"\n=== incoming\n";
         let end = pair.windows(between.len()).position(|part| part == between).unwrap();
         let incoming = &pair[end + between.len()..];
         let (merged, warned) = printed_with_warnings(&pair[..end], incoming).unwrap();
         let (again, _) = printed_with_warnings(merged.as_bytes(), incoming).unwrap();
-        assert_eq!(again, merged, "{path:?}");
-        let name = path.file_stem().unwrap().to_str().unwrap();
-        settings.bind(|| insta::assert_snapshot!(name, format!("{merged}\n=== warned\n{warned}")));
-    }
+        assert_eq!(again, merged);
+        format!("{merged}\n=== warned\n{warned}")
+    });
 }
 
 #[test]

@@ -75,21 +75,6 @@ fn a_base_cannot_end_the_quotes_that_it_is_spliced_between() {
     assert!(text.contains("/p/&apos;%20q=&apos;r'"), "{text}");
 }
 
-#[test]
-fn a_document_without_base_gets_none_and_a_relative_one_is_made_absolute() {
-    let root = |feed: &Feed| {
-        let text = feed.reader();
-        text[..=text.find('>').unwrap()].to_owned()
-    };
-    let plain = "<feed xmlns='http://www.w3.org/2005/Atom'></feed>";
-    assert!(!root(&moved(plain, plain)).contains("xml:base"));
-    let relative = "<feed xmlns='http://www.w3.org/2005/Atom' xml:base='/top/'></feed>";
-    assert!(root(&moved(relative, relative)).contains(" xml:base='https://pub.example/top/'"));
-    let absolute =
-        "<feed xmlns='http://www.w3.org/2005/Atom' xml:base='https://x.example/'></feed>";
-    assert!(root(&moved(absolute, absolute)).ends_with(" xml:base='https://x.example/'>"));
-}
-
 /// The start tag of an entry with this inside whose page is `link`, and its whole text.
 fn based(link: Option<&str>, inside: &str) -> (String, String) {
     let document = format!("<feed xmlns='{ATOM}'><entry><id>urn:1</id>{inside}</entry></feed>");
@@ -134,16 +119,6 @@ fn references_of_the_format_are_relative_to_the_document() {
 }
 
 #[test]
-fn a_head_without_base_has_absolute_references() {
-    let head = "<rss version='2.0'><channel><link>/</link><image><url>i.png</url></image>\
-                <description>&lt;a href='b'&gt;</description></channel></rss>";
-    let text = Feed::new(Format::Rss20, head).reader();
-    assert!(text.contains("<link>https://pub.example/</link>"), "{text}");
-    assert!(text.contains("<url>https://pub.example/blog/i.png</url>"), "{text}");
-    assert!(text.contains("<description xml:base=\"https://pub.example/"), "{text}");
-}
-
-#[test]
 fn a_base_that_is_written_is_never_added_twice() {
     let page = Some("https://pub.example/posts/1");
     let inside = "<link href='x/y'/><content type='html' xml:base='./'>&lt;a href='c'></content>\
@@ -151,28 +126,6 @@ fn a_base_that_is_written_is_never_added_twice() {
     let (_, text) = based(page, inside);
     assert!(text.contains("<content type='html' xml:base='./'>"), "{text}");
     assert!(text.contains("<summary xml:base=\"https://pub.example/posts/1\" type"), "{text}");
-    let head = format!(
-        "<feed xmlns='{ATOM}'><subtitle type='html' xml:base='./'>&lt;a href='c'>\
-                        </subtitle><rights type='html'>&lt;a href='c'></rights></feed>"
-    );
-    let text = Feed::new(Format::Atom10, &head).reader();
-    check_well_formed(&text);
-    assert!(text.contains("<subtitle type='html' xml:base='https://pub.example/blog/'>"), "{text}");
-}
-
-#[test]
-fn references_of_a_head_within_another_base_stay() {
-    let head = "<rss version='2.0'><channel xml:base='https://blog.example/'><link>/</link>\
-                <description>&lt;a href='b'&gt;</description></channel></rss>";
-    let text = Feed::new(Format::Rss20, head).reader();
-    assert!(text.contains("<link>/</link><description>&lt;"), "{text}");
-    let head = format!(
-        "<feed xmlns='{ATOM}'><link xml:base='https://a.example/' href='b'/>\
-                        <link href='c'/></feed>"
-    );
-    let text = Feed::new(Format::Atom10, &head).reader();
-    assert!(text.contains("<link xml:base='https://a.example/' href='b'/>"), "{text}");
-    assert!(text.contains("<link href='https://pub.example/blog/c'/>"), "{text}");
 }
 
 #[test]

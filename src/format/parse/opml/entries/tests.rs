@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::parse::document;
-use tidegate_core::model::{Completeness, EntrySync, FeedDocument, Format};
+use tidegate_core::model::{Completeness, FeedDocument, Format};
 use tidegate_core::xml::ns::{OUTLINE, SSE_091};
 
 fn opml(head: &str, outlines: &str) -> String {
@@ -24,43 +24,6 @@ fn of<T>(text: &str, look: impl FnOnce(&FeedDocument<'_>, &[Warning]) -> T) -> T
 fn said(document: &FeedDocument<'_>, at: usize) -> Vec<String> {
     let fields = document.entries[at].fields().iter();
     fields.map(|field| format!("{}={}", field.path, field.value)).collect()
-}
-
-#[test]
-fn an_outline_is_an_entry() {
-    let text = opml(
-        "<ownerName>Ann</ownerName><dateModified>Thu, 01 Jan 2026 00:00:00 GMT</dateModified>",
-        "<outline text='News'>\n<outline text='A &lt;b&gt;' type='rss' xmlUrl='http://a.example/f' \
-         htmlUrl='http://a.example/' description='What A says' \
-         created='Fri, 02 Jan 2026 00:00:00 GMT' x:rank='3'><x:note>n</x:note></outline></outline>",
-    );
-    of(&text, |document, warnings| {
-        assert!(warnings.is_empty() && document.warnings.is_empty(), "{warnings:?}");
-        assert!(document.head.complete && document.completeness == Completeness::Full);
-        assert_eq!(document.head.title.as_deref(), Some("Ours & theirs"));
-        assert_eq!(document.head.updated.map(|t| t.to_string()).unwrap(), "2026-01-01T00:00:00Z");
-        let [folder, feed] = &document.entries[..] else { panic!("{}", document.text) };
-        assert_eq!(folder.title.as_deref(), Some("News"));
-        assert_eq!(feed.native_id.as_deref(), Some("http://a.example/f"));
-        assert_eq!(feed.link.as_deref(), Some("http://a.example/"));
-        assert_eq!(feed.title.as_deref(), Some("A <b>"));
-        assert_eq!(feed.published.map(|t| t.to_string()).unwrap(), "2026-01-02T00:00:00Z");
-        let fields = said(document, 1);
-        for wanted in [
-            "summary=What A says",
-            "outline:outline@type=rss",
-            "outline:outline@{urn:x}rank=3",
-            "outline:outline/{urn:x}note=n",
-        ] {
-            assert!(fields.iter().any(|field| field == wanted), "{wanted} of {fields:?}");
-        }
-        let parent = format!("outline:parent@ref={}", folder.native_id.as_deref().unwrap());
-        assert!(fields.contains(&parent), "{fields:?}");
-        // Faults and reasons name the line that the outline stands in.
-        let line = |text: &str| text.matches('\n').count();
-        let own = &text[..text.find("A &lt;").unwrap()];
-        assert_eq!(line(&document.text[..feed.span.start]), line(own));
-    });
 }
 
 #[test]
@@ -94,40 +57,6 @@ fn each_id_stands_once_and_stays() {
     assert_eq!(ids(&told), ["urn:own"]);
 }
 
-const SYNC: &str = "<s:history when='Sat, 21 May 2005 09:43:33 GMT' by='REO'/>";
-
-#[test]
-fn what_is_shared_stays_what_it_is() {
-    let lost = "<s:conflicts><s:conflict version='1' by='JEO' \
-                when='Fri, 20 May 2005 09:43:33 GMT'><outline text='lost' \
-                xmlUrl='http://l.example/'><s:sync id='x.a' version='1'><s:history by='JEO' \
-                when='Fri, 20 May 2005 09:43:33 GMT'/></s:sync></outline></s:conflict></s:conflicts>";
-    let text = opml(
-        "<s:sharing version='0.91' since='Thu, 01 Jan 2026 00:00:00 GMT' \
-         until='Fri, 02 Jan 2026 00:00:00 GMT'><s:related type='complete' link='http://x.example/all'/>\
-         </s:sharing>",
-        &format!(
-            "<outline text='a'><s:sync id='x.a' version='2' conflict='true'>{SYNC}{lost}</s:sync>\
-             </outline>\n<outline text='b'><s:sync id='x.b' version='0'>{SYNC}</s:sync></outline>\
-             <outline text='c'/>"
-        ),
-    );
-    of(&text, |document, warnings| {
-        let sharing = document.sharing.as_ref().unwrap();
-        assert_eq!(sharing.complete.as_deref(), Some("http://x.example/all"));
-        assert!(document.lists_changes() && !document.head.complete);
-        let [a, b, c] = &document.entries[..] else { panic!("{}", document.text) };
-        let shared = a.shared().unwrap();
-        assert_eq!(shared.id().as_str(), "x.a");
-        assert_eq!(shared.version.updates.value(), 2);
-        assert_eq!(shared.conflicts.len(), 1);
-        assert_eq!(shared.conflicts[0].data.card.title, "lost");
-        assert!(matches!(b.sync, Some(EntrySync::Invalid(_))), "{:?}", b.sync);
-        assert!(c.sync.is_none());
-        assert!(warnings.iter().any(|w| w.message.contains("version")), "{warnings:?}");
-    });
-}
-
 #[test]
 fn what_ends_early_is_told_so() {
     let whole = opml("", "<outline text='a' xmlUrl='http://a/'/><outline text='b'/>");
@@ -138,43 +67,6 @@ fn what_ends_early_is_told_so() {
             assert_eq!(document.entries.len(), entries, "{end}: {}", document.text);
         });
     }
-}
-
-#[test]
-fn what_nobody_can_write_is_left_out_and_told() {
-    let text = opml(
-        "",
-        "<outline text='a\u{1}' 9x='1' y:z='2' sx:id='3' s:id='4' xml:lang='de' o=\"q\" \
-         xmlns:q='' q:w='5'><x:ok><z/></x:ok><x:bad></outline>",
-    );
-    of(&text, |document, warnings| {
-        let fields = said(document, 0);
-        assert!(fields.iter().any(|field| field == "outline:outline@o=q"), "{fields:?}");
-        assert!(!fields.iter().any(|field| field.contains("@id") || field.contains("9x")));
-        assert!(warnings.iter().any(|w| w.message.contains("none in XML")), "{warnings:?}");
-        assert_eq!(document.completeness, Completeness::Full);
-    });
-}
-
-/// What nobody can write costs an outline nothing else, and of two attributes that mean the same one
-/// counts.
-#[test]
-fn attributes_are_those_of_xml() {
-    let text = opml(
-        "",
-        "<outline text='a' xmlUrl='http://a/' \u{b5}='1' \u{aa}:k='2' \u{b7}z='3' \u{e9}='4' \
-         xmlns:y='urn:x' x:n='5' y:n='6' z='7'/>",
-    );
-    of(&text, |document, warnings| {
-        let fields = said(document, 0);
-        for wanted in ["@xmlUrl=http://a/", "@\u{e9}=4", "@{urn:x}n=5", "@z=7"] {
-            assert!(fields.iter().any(|field| field.ends_with(wanted)), "{wanted} of {fields:?}");
-        }
-        let own: Vec<_> = fields.iter().filter(|field| field.contains("outline@")).collect();
-        assert_eq!(own.len(), 4, "{own:?}");
-        assert!(warnings[0].message.ends_with("whose name is none in XML is left out"));
-        assert!(Doc::read_flawless(document.text).is_some());
-    });
 }
 
 /// A text that thousands stand in is not written thousands of times, or only until it is too much, and
@@ -263,17 +155,6 @@ fn nothing_of_a_list_is_repeated_without_bound() {
     let named = format!("<outline text='a' xmlns:q='urn:{much}' q:a='1'>{inside}</outline>");
     let (atom, _) = within(&opml("", &named), &Limits::default()).unwrap().unwrap();
     assert!(atom.len() < 10_000, "{}", atom.len());
-}
-
-/// An outline within other markup is an entry, and no part of the one around that.
-#[test]
-fn outlines_in_other_markup_stand_once() {
-    let inside = "<x:z><outline text='inner'/></x:z><x:n>n</x:n>";
-    of(&opml("", &format!("<outline text='a'>{inside}</outline>")), |document, _| {
-        assert_eq!(document.text.matches("inner").count(), 1, "{}", document.text);
-        assert_eq!(document.entries.len(), 2);
-        assert!(document.text.contains("<x:n"));
-    });
 }
 
 /// What stands in a folder says nothing of its text: not when that changes, and not when it must go.

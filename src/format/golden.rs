@@ -1,0 +1,21 @@
+//! Golden documents: what is made of each file in a folder of `tests/golden` stands in a snapshot beside it.
+
+use std::path::PathBuf;
+
+/// Compares what is made of each of so many documents with its snapshot.
+pub fn each(folder: &str, documents: usize, make: impl Fn(&[u8]) -> String) {
+    let folder = format!("{}/../../tests/golden/{folder}", env!("CARGO_MANIFEST_DIR"));
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(&folder);
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    let files = std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path());
+    let is_document = |path: &PathBuf| path.extension().is_some_and(|ending| ending != "snap");
+    let all: Vec<_> = files.filter(is_document).collect();
+    assert_eq!(all.len(), documents, "in {folder}");
+    for path in all {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let made = make(&std::fs::read(&path).unwrap());
+        settings.bind(|| insta::assert_snapshot!(name, made));
+    }
+}
