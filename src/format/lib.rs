@@ -2,9 +2,9 @@
 //! shared feed takes over from it (`pull`). Pure.
 
 #[cfg(test)]
-mod memory;
-#[cfg(test)]
 mod golden;
+#[cfg(test)]
+mod memory;
 pub mod parse;
 pub mod pull;
 pub mod render;
