@@ -80,21 +80,12 @@ mod tests {
         moved
     }
 
-    #[test]
-    fn as_few_as_can_be_have_moved() {
-        assert!(of(&[]).is_empty());
-        assert!(of(&[0, 1, 2, 3]).is_empty());
-        // The last one was moved to the head, and the first one to the end.
-        assert_eq!(of(&[3, 0, 1, 2]), [3]);
-        assert_eq!(of(&[1, 2, 3, 0]), [0]);
-        assert_eq!(of(&[0, 3, 1, 2, 4, 9, 7]).len(), 2);
-        assert_eq!(of(&[1, 0]).len(), 1);
-    }
-
     proptest! {
         /// What is left stands in its old order, and nothing more could have been left.
         #[test]
-        fn the_rest_kept_its_order(places in Just((0..9_usize).collect::<Vec<_>>()).prop_shuffle()) {
+        fn the_rest_kept_its_order(
+            places in (0..10_usize).prop_flat_map(|n| Just((0..n).collect::<Vec<_>>()).prop_shuffle()),
+        ) {
             let moved = of(&places);
             let kept: Vec<usize> = places.iter().filter(|p| !moved.contains(p)).copied().collect();
             prop_assert!(kept.is_sorted());

@@ -1,6 +1,5 @@
 use super::*;
 use proptest::prelude::*;
-use tidegate_core::model::Stamp;
 
 fn list(text: &str) -> OutlineList {
     read(text).unwrap()
@@ -162,37 +161,6 @@ fn limits_are_named() {
     let text = body(&format!("<outline>{}<outline/></outline>", "<x/>".repeat(100_001)));
     let list = list(&text);
     assert_eq!((list.outlines.len(), list.outlines[0].other.len()), (2, 100_000));
-}
-
-/// SSE 0.91 sections 2.1 and 2.3 to 2.5, in outlines.
-#[test]
-fn sharing_markup_is_read() {
-    let text = "<opml version='2.0' xmlns:s='http://www.microsoft.com/schemas/rss/sse'><head>\
-        <s:sharing version='0.91' since='' until='Fri, 06 Jan 2006 19:24:09 GMT'/></head><body>\n\
-        <outline text='a' xmlUrl='http://a/'><s:sync id='x' version='3' conflict='true'>\
-        <s:history when='Sat, 21 May 2005 09:43:33 GMT' by='REO1750'><s:update by='A'/></s:history>\
-        <s:conflicts><s:conflict version='3' by='B'><outline text='lost'><s:sync id='x'/></outline>\
-        </s:conflict></s:conflicts></s:sync><outline text='in it'/></outline>\n\
-        <outline text='gone'><s:sync id='y' version='1' deleted='true'><s:history by='A'/></s:sync></outline>\n\
-        <outline text='bad'><s:sync id='z' version='0'><s:history by='A'/></s:sync></outline></body></opml>";
-    let list = list(text);
-    let sharing = list.sharing.clone().unwrap();
-    assert_eq!((sharing.version.as_str(), sharing.since), ("0.91", None));
-    assert_eq!(list.outlines.len(), 4, "what lost is no outline of the list");
-    let sync = list.outlines[0].sync.clone().unwrap();
-    let winner = &sync.item.winner;
-    assert_eq!((winner.id.as_str(), winner.updates.value(), sync.conflict), ("x", 3, true));
-    assert!(matches!(winner.history.topmost().stamp, Stamp::Both { .. }));
-    assert_eq!(winner.history.len(), 2);
-    assert_eq!(sync.item.conflicts[0].data, "<outline text='lost'><s:sync id='x'/></outline>");
-    assert_eq!(list.outlines[1].parent, Some(0));
-    assert!(list.outlines[2].is_deleted());
-    assert!(list.outlines[3].sync.is_none());
-    assert_eq!(problems(&list).len(), 1);
-    assert!(problems(&list)[0].starts_with("4: an sx:sync is not taken: sx:sync has version"));
-    let undeclared =
-        body("<outline><sx:sync id='q' version='1'><sx:history by='A'/></sx:sync></outline>");
-    assert!(self::list(&undeclared).outlines[0].sync.is_some());
 }
 
 #[test]
