@@ -35,11 +35,9 @@ const FEB_1: &str = "Sun, 01 Feb 2026 00:00:00 GMT";
 
 #[test]
 fn a_feed_of_sse_091_is_followed_by_its_dates() {
-    let mut publisher = Publisher::default();
-    publisher.set(FEED, rss(JAN_2, JAN_2, &[item("b", 2, "P")]));
+    let mut publisher = Publisher::of(rss(JAN_2, JAN_2, &[item("b", 2, "P")]));
     publisher.set(&at("all"), rss("", JAN_2, &[item("a", 1, "P"), item("b", 2, "P")]));
-    let mut local = Local::default();
-    local.pull(&publisher);
+    let mut local = publisher.pulled();
     assert_eq!(local.asked, ["feed", "all"]);
     assert_eq!(local.titles(), ["a 1 P", "b 2 P"]);
     assert!(local.text().contains(OLD) && !local.text().contains("<sx:sharing"));
@@ -64,10 +62,9 @@ fn a_feed_of_sse_091_is_followed_by_its_dates() {
 /// An update that was truncated away is no conflict in SSE 0.91 (section 4.4.1, step 4).
 #[test]
 fn truncated_histories_of_sse_091_make_no_conflicts() {
-    let mut publisher = Publisher::default();
-    publisher.set(FEED, rss("", JAN_2, &[item("a", 1, "P")]).replace("<sx:related", "<sx:x"));
-    let mut local = Local::default();
-    local.pull(&publisher);
+    let mut publisher =
+        Publisher::of(rss("", JAN_2, &[item("a", 1, "P")]).replace("<sx:related", "<sx:x"));
+    let mut local = publisher.pulled();
     let cut = item("a", 3, "Q").replace("<sx:update", "<sx:nothing");
     publisher.set(FEED, rss("", JAN_9, &[cut]).replace("<sx:related", "<sx:x"));
     local.pull(&publisher);
@@ -100,10 +97,8 @@ fn collections_are_followed_like_feeds() {
                 pox(since, until, title, updates)
             }
         };
-        let mut publisher = Publisher::default();
-        publisher.set(FEED, form("1", "2", "one", 1));
-        let mut local = Local::default();
-        local.pull(&publisher);
+        let mut publisher = Publisher::of(form("1", "2", "one", 1));
+        let mut local = publisher.pulled();
         assert_eq!(local.titles(), ["one"]);
         publisher.set(FEED, form("1", "3", "two", 2));
         let outcome = local.pull(&publisher);

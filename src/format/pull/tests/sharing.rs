@@ -96,8 +96,7 @@ fn the_earlier_until_counts() {
         publisher.set(FEED, rss(&bounds("2", partial), &[item("b", 2, "P")]));
         let sharing = format!("<sx:sharing since=\"0\" until=\"{whole}\"/>");
         publisher.set(&at("all"), rss(&sharing, &[item("b", 2, "P")]));
-        let mut local = Local::default();
-        local.pull(&publisher);
+        let local = publisher.pulled();
         assert_eq!(until(&local).as_deref(), Some(expected));
     }
 }
@@ -105,8 +104,7 @@ fn the_earlier_until_counts() {
 #[test]
 fn partial_feeds_are_merged() {
     let mut publisher = publisher();
-    let mut local = Local::default();
-    local.pull(&publisher);
+    let mut local = publisher.pulled();
     let changes = [gone("a", 2), item("c", 2, "P"), item("d", 1, "P")];
     publisher.set(FEED, rss(&bounds("5", "9"), &changes));
     let outcome = local.pull(&publisher);
@@ -124,8 +122,7 @@ fn partial_feeds_are_merged() {
 #[test]
 fn who_was_away_too_long_starts_again() {
     let mut publisher = publisher();
-    let mut local = Local::default();
-    local.pull(&publisher);
+    let mut local = publisher.pulled();
     // Greater by code points, as section 4.1.2 compares.
     publisher.set(FEED, rss(&bounds("6", "9"), &[item("d", 1, "P")]));
     publisher.set(
@@ -147,8 +144,7 @@ fn without_a_complete_feed_the_partial_one_is_all() {
     let mut publisher = publisher();
     let sharing = |since: &str| format!("<sx:sharing since=\"{since}\" until=\"9\"/>");
     publisher.set(FEED, rss(&sharing("1"), &[item("a", 1, "P")]));
-    let mut local = Local::default();
-    local.pull(&publisher);
+    let mut local = publisher.pulled();
     publisher.set(FEED, rss(&sharing("99"), &[item("b", 1, "P")]));
     assert!(local.pull(&publisher).was_out_of_sync);
     assert_eq!(has(&local), known(&[("b", 1, false)]));
@@ -163,8 +159,7 @@ fn a_feed_without_bounds_is_read_whole_each_time() {
     let mut publisher = publisher();
     let sharing = format!("<sx:sharing>{COMPLETE}</sx:sharing>");
     publisher.set(FEED, rss(&sharing, &[item("b", 2, "P")]));
-    let mut local = Local::default();
-    local.pull(&publisher);
+    let mut local = publisher.pulled();
     assert_eq!(local.asked, ["feed", "all"]);
     let outcome = local.pull(&publisher);
     assert_eq!(local.asked, ["feed", "all"], "both answer 304");
@@ -194,8 +189,7 @@ fn where_the_complete_feed_cannot_be_had_nothing_changes() {
 #[test]
 fn conflicts_are_kept_and_broken_items_left_out() {
     let mut publisher = publisher();
-    let mut local = Local::default();
-    local.pull(&publisher);
+    let mut local = publisher.pulled();
     let broken = item("z", 1, "P").replace("updates=\"1\"", "updates=\"0\"");
     publisher.set(FEED, rss(&bounds("5", "9"), &[item("b", 2, "Q"), broken]));
     let outcome = local.pull(&publisher);
@@ -215,8 +209,7 @@ fn conflicts_are_kept_and_broken_items_left_out() {
 #[test]
 fn what_is_broken_is_refused() {
     let mut publisher = publisher();
-    let mut local = Local::default();
-    local.pull(&publisher);
+    let mut local = publisher.pulled();
     let cut = rss(&bounds("5", "9"), &[item("b", 3, "P")]).replace("</channel></rss>", "</cha");
     publisher.set(FEED, cut);
     let before = local.saved.clone();
@@ -228,8 +221,7 @@ fn what_is_broken_is_refused() {
 #[test]
 fn a_feed_that_loses_its_markup_leaves_the_replica_as_it_was() {
     let mut publisher = publisher();
-    let mut local = Local::default();
-    local.pull(&publisher);
+    let mut local = publisher.pulled();
     publisher.set(
         FEED,
         "<rss version=\"2.0\"><channel><title>t</title><item><guid>1</guid>\
@@ -258,8 +250,7 @@ fn feedsync_stays_feedsync() {
         *text = text
             .replace("http://www.microsoft.com/schemas/sse", "http://feedsync.org/2007/feedsync");
     }
-    let mut local = Local::default();
-    local.pull(&publisher);
+    let local = publisher.pulled();
     assert!(local.text().contains("feedsync.org") && !local.text().contains("schemas/sse"));
     assert_eq!(has(&local).len(), 3);
 }

@@ -36,7 +36,7 @@ fn shown(feed: &Feed, kind: ViewKind) -> OutlineList {
 fn tree(list: &OutlineList) -> String {
     let name = |outline: &Outline| {
         let sync = outline.sync.as_ref().unwrap();
-        let mark = if sync.item.winner.deleted { "x" } else { "" };
+        let mark = if outline.is_deleted() { "x" } else { "" };
         let conflict = if sync.conflict { "!" } else { "" };
         let folder: String = list.folder(outline).iter().map(|text| format!("{text}/")).collect();
         format!("{folder}{}{mark}{conflict}", outline.text().unwrap())
