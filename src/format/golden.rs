@@ -19,3 +19,10 @@ pub fn each(folder: &str, documents: usize, make: impl Fn(&[u8]) -> String) {
         settings.bind(|| insta::assert_snapshot!(name, made));
     }
 }
+
+/// The two documents of a file, with a line `=== between` between them.
+pub fn pair<'a>(file: &'a [u8], between: &str) -> (&'a [u8], &'a [u8]) {
+    let line = format!("\n=== {between}\n");
+    let at = file.windows(line.len()).position(|part| part == line.as_bytes()).unwrap();
+    (&file[..at], &file[at + line.len()..])
+}

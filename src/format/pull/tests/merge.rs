@@ -39,10 +39,8 @@ fn rss(items: &str) -> String {
 #[test]
 fn every_pair_is_merged_as_it_was() {
     golden::each("merge", 23, |pair| {
-        let between = b"\n=== incoming\n";
-        let end = pair.windows(between.len()).position(|part| part == between).unwrap();
-        let incoming = &pair[end + between.len()..];
-        let (merged, warned) = printed_with_warnings(&pair[..end], incoming).unwrap();
+        let (local, incoming) = golden::pair(pair, "incoming");
+        let (merged, warned) = printed_with_warnings(local, incoming).unwrap();
         let (again, _) = printed_with_warnings(merged.as_bytes(), incoming).unwrap();
         assert_eq!(again, merged);
         format!("{merged}\n=== warned\n{warned}")
