@@ -38,7 +38,7 @@ fn back(text: &str) -> Vec<Shared<Markup>> {
 }
 
 /// Gives each item an id of its own, for one may stand once in a feed.
-fn numbered(mut feed: Feed) -> Feed {
+pub(super) fn numbered(mut feed: Feed) -> Feed {
     for (item, n) in feed.items.iter_mut().zip(1..) {
         let shared = &mut item.shared;
         for version in shared.conflicts.iter_mut().chain([&mut shared.winner]) {

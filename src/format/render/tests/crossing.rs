@@ -1,9 +1,11 @@
 //! Nothing that an entry says is lost from one family to the other, and nothing leads elsewhere.
 
 use super::build::{Feed, cut, item_as, read_back};
+use super::containers::numbered;
 use crate::golden;
 use crate::render::{Container, ViewKind};
 use serde_json::Value;
+use tidegate_core::model::Format;
 
 /// What the reader view has in a container; members of JSON on lines of their own.
 fn shown(feed: &mut Feed, container: Container) -> String {
@@ -14,7 +16,7 @@ fn shown(feed: &mut Feed, container: Container) -> String {
         return serde_json::to_string_pretty(&json).unwrap();
     }
     assert_eq!(feed.reader(), text);
-    if container != Container::Pox {
+    if !matches!(container, Container::Pox | Container::Opml) {
         let ids: Vec<_> = read_back(&text).into_iter().map(|(id, _)| id).collect();
         assert!(ids.iter().eq(feed.items.iter().map(|item| &item.published_id)), "{ids:?}");
     }
@@ -25,18 +27,20 @@ fn shown(feed: &mut Feed, container: Container) -> String {
 /// and changes no id and no title.
 #[test]
 fn every_document_says_the_same_in_every_container() {
-    golden::each("crossing", 34, |text| {
-        let mut feed = Feed::read(std::str::from_utf8(text).unwrap());
+    golden::each("crossing", 36, |text| {
+        let mut feed = numbered(Feed::read(std::str::from_utf8(text).unwrap()));
         let (own, sync) = (feed.reader(), feed.render(ViewKind::Sync));
         let mut all = String::new();
-        let all_containers = [Container::Atom, Container::Rss, Container::Pox];
-        for container in all_containers.into_iter().chain([Container::Json, Container::JsonFeed]) {
+        let xml = [Container::Atom, Container::Rss, Container::Pox, Container::Opml];
+        for container in xml.into_iter().chain([Container::Json, Container::JsonFeed]) {
             all += &format!("=== {container:?}\n{}\n", shown(&mut feed, container));
         }
         (feed.container, feed.addresses.absolute) = (None, true);
         let absolute = feed.reader();
         assert_eq!(feed.render(ViewKind::Sync), sync);
-        assert_eq!(read_back(&absolute), read_back(&own));
+        if feed.skeleton.format != Format::Opml {
+            assert_eq!(read_back(&absolute), read_back(&own));
+        }
         all + "=== absolute\n" + &absolute
     });
 }
