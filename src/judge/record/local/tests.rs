@@ -87,18 +87,16 @@ impl Bench {
     }
 
     /// Takes in what another endpoint has of an item, as a merge does (section 3.3).
-    async fn merge(&self, incoming: Shared<Text>) {
+    async fn merge(&self, incoming: Shared<Markup>) {
         let id = incoming.winner.id.clone();
         let merged = sync::merge(self.shared(&id).await, incoming).unwrap();
         self.commit(|round| {
             let snapshot = round.snapshot.unwrap();
             let index = snapshot.known.iter().position(|known| known.id == id).unwrap();
             let mut draft = ChangeDraft::new(round, snapshot);
-            let bytes = |text: &Text| Some(text.0.clone());
-            let item = Shared {
-                winner: merged.winner.with(bytes(&merged.winner.data)),
-                conflicts: merged.conflicts.iter().map(|v| v.with(bytes(&v.data))).collect(),
-            };
+            let known = |version: &Version<Markup>| version.with(Some(version.data.clone()));
+            let conflicts = merged.conflicts.iter().map(known).collect();
+            let item = Shared { winner: known(&merged.winner), conflicts };
             let standing = match item.winner.deleted {
                 true => ItemStatus::Deleted { since: round.now },
                 false => ItemStatus::Current,
@@ -110,12 +108,8 @@ impl Bench {
     }
 
     /// The item as others would get it.
-    async fn shared(&self, id: &SyncId) -> Shared<Text> {
-        let shared = self.item(id).await.shared;
-        Shared {
-            winner: shared.winner.with(Text(shared.winner.data.clone())),
-            conflicts: shared.conflicts.iter().map(|v| v.with(Text(v.data.clone()))).collect(),
-        }
+    async fn shared(&self, id: &SyncId) -> Shared<Markup> {
+        self.item(id).await.shared
     }
 
     /// An item with two versions in conflict: those of `one` and `two`.
@@ -145,19 +139,8 @@ fn stamp(clock: &ManualClock, endpoint: &str) -> Stamp {
     Stamp::Both { when: now(clock), by }
 }
 
-/// An entry's bytes as data of the algebra.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Text(Markup);
-
-impl sync::Canonical for Text {
-    fn canonical(&self) -> &[u8] {
-        self.0.xml.as_bytes()
-    }
-}
-
-fn text(title: &str) -> Text {
-    let now = Time::from_unix(NOW);
-    Text(written(title).read(now, tidegate_format::parse::markup_of).unwrap())
+fn text(title: &str) -> Markup {
+    written(title).read(Time::from_unix(NOW), tidegate_format::parse::markup_of).unwrap()
 }
 
 fn written(title: &str) -> CheckedEntry {
