@@ -49,59 +49,6 @@ fn a_base_cannot_end_the_quotes_that_it_is_spliced_between() {
     assert!(text.contains("/p/&apos;%20q=&apos;r'"), "{text}");
 }
 
-/// The start tag of an entry with this inside whose page is `link`, and its whole text.
-fn based(link: Option<&str>, inside: &str) -> (String, String) {
-    let document = format!("<feed xmlns='{ATOM}'><entry><id>urn:1</id>{inside}</entry></feed>");
-    let (skeleton, mut entries) = cut(&document);
-    entries[0].card.link = link.map(str::to_owned);
-    let feed = Feed::of(skeleton, vec![item_as(entries.remove(0), "urn:1")]);
-    (start_tag(&feed), feed.entries())
-}
-
-#[test]
-fn an_entry_gets_a_base_only_where_a_reference_needs_one() {
-    let page = Some("https://pub.example/posts/1");
-    let html = |html: &str| format!("<content type='html'>{}</content>", html.replace('<', "&lt;"));
-    for none in ["", "<a href='#fn1'>", "<a href='https://x.example/'>", "<a href=''>"] {
-        assert_eq!(based(page, &html(none)).0, "<entry>", "{none}");
-    }
-    // Wherever it is the same, the entry's page: then fragments lead where they led.
-    let own = "<entry xml:base=\"https://pub.example/posts/1\">";
-    assert_eq!(based(page, &html("<a href='#fn1'><img src='/a.png'>")).0, own);
-    // What stands in the text is relative to the page it was cut out of.
-    assert_eq!(based(page, &html("<img src='a.png'>")).0, own);
-    // Unless that is somebody else's.
-    let document = "<entry xml:base=\"https://pub.example/blog/feed?a=1&amp;b=2\">";
-    assert_eq!(based(Some("https://other.example/"), &html("<img src='a.png'>")).0, document);
-    assert_eq!(based(None, &html("<img src='a.png'>")).0, document);
-}
-
-#[test]
-fn references_of_the_format_are_relative_to_the_document() {
-    let page = Some("https://pub.example/blog/posts/1");
-    let (tag, _) = based(page, "<link href='posts/1'/>");
-    let document = "https://pub.example/blog/feed?a=1&amp;b=2";
-    assert_eq!(tag, format!("<entry xml:base=\"{document}\">"));
-    let (tag, text) =
-        based(page, "<link href='posts/1'/><summary type='html'>&lt;a href='#a'></summary>");
-    assert_eq!(tag, format!("<entry xml:base=\"{document}\">"));
-    assert!(
-        text.contains("<summary xml:base=\"https://pub.example/blog/posts/1\" type='html'>"),
-        "{text}"
-    );
-    assert!(text.contains("<id>urn:1</id>"), "{text}");
-}
-
-#[test]
-fn a_base_that_is_written_is_never_added_twice() {
-    let page = Some("https://pub.example/posts/1");
-    let inside = "<link href='x/y'/><content type='html' xml:base='./'>&lt;a href='c'></content>\
-                  <summary type='html'>&lt;a href='c'></summary>";
-    let (_, text) = based(page, inside);
-    assert!(text.contains("<content type='html' xml:base='./'>"), "{text}");
-    assert!(text.contains("<summary xml:base=\"https://pub.example/posts/1\" type"), "{text}");
-}
-
 #[test]
 fn bases_are_added_at_many_places_in_one_pass() {
     use crate::render::base::with_bases;
