@@ -20,7 +20,7 @@ fn all_that_is_not_amended_stays_in_every_format() {
         summary: Some("what it is".to_owned()),
         ..Amendment::default()
     };
-    golden::each("amend", 4, |bytes| {
+    golden::each("amend", 5, |bytes| {
         let decoded = decode(bytes, None, &Limits::default()).unwrap();
         let document = document(&decoded.text, None, &Limits::default()).unwrap();
         let before = own(&document, &document.entries[0]);

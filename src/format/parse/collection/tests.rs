@@ -19,34 +19,6 @@ fn plain(text: &str) -> String {
 const POX: &str = include_str!("../../../../tests/golden/reading/collection.xml");
 
 #[test]
-fn what_means_the_same_in_atom_becomes_that_and_the_rest_is_kept() {
-    let text = "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\" xmlns:x=\"urn:x\">\
-                <title>t</title><x:head/><item x:a=\"1\"><guid>http://h/1</guid><title>one</title>\
-                <pubDate>Sat, 21 May 2005 09:43:33 GMT</pubDate><category>c</category>\
-                <enclosure url=\"http://h/a\" type=\"audio/mpeg\" length=\"3\"/><rank>7</rank>\
-                <description>d &lt;b&gt;</description><x:y><x:z/></x:y>\
-                <title xmlns=\"http://www.w3.org/2005/Atom\">atom</title></item></collection>";
-    let document = read(text);
-    let head = "<feed xmlns=\"http://www.w3.org/2005/Atom\"><x:head xmlns:x=\"urn:x\"/><title>t</title>\
-                <author><name>t</name></author></feed>";
-    let root = tree::read(&document.skeleton.text, &Context::default()).unwrap();
-    let mut written = String::new();
-    tree::write(&mut written, &feed(&root), &mut Vec::new());
-    assert_eq!(written, head);
-    let item = parse::own(&document, &document.entries[0]);
-    assert!(text.contains(&item.xml.replace(" xmlns:x=\"urn:x\"", "")), "{}", item.xml);
-    let wanted = "<entry xmlns:x=\"urn:x\" x:a=\"1\"><rank xmlns=\"\">7</rank>\
-                  <x:y><x:z/></x:y><title>atom</title>\
-                  <id>http://h/1</id><link rel=\"alternate\" href=\"http://h/1\"/>\
-                  <published>2005-05-21T09:43:33Z</published>\
-                  <updated>2005-05-21T09:43:33Z</updated><category term=\"c\"/>\
-                  <link rel=\"enclosure\" href=\"http://h/a\" type=\"audio/mpeg\" length=\"3\"/>\
-                  <content type=\"html\">d &lt;b&gt;</content></entry>";
-    assert_eq!(as_atom(&item, None, None).unwrap().xml, wanted);
-    assert_eq!(document.entries[0].native_id.as_deref(), Some("http://h/1"));
-}
-
-#[test]
 fn whatever_is_no_collection_is_left_alone() {
     for text in [
         "",
