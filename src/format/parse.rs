@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn every_document_is_read_for_what_it_shares() {
-        golden::each("reading", 25, described);
+        golden::each("reading", 35, described);
     }
 
     /// What an entry says on its own is what it said in its document, in every format.

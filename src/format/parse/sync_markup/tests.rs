@@ -207,32 +207,6 @@ fn sse_091_says_when_or_by() {
     }
 }
 
-/// Also in a namespace that is spelled otherwise. Without `since` SSE 0.91 means from the beginning.
-#[test]
-fn bounds_can_be_compared_in_every_dialect() {
-    let bounds = |namespace: &str, since: &str, until: &str| {
-        let text = format!(
-            "{FEED} xmlns:s='{namespace}'><s:sharing{since} until='{until}'/><entry><s:sync id='a' \
-             updates='3' version='3'><s:history sequence='3' by='A'/></s:sync></entry></feed>"
-        );
-        let document = read(&text);
-        assert_eq!(validity(&document), [Some(true)], "{:?}", document.warnings);
-        document.sharing.unwrap().bounds
-    };
-    let pair = |since: &str, until: &str| Some((since.to_owned(), until.to_owned()));
-    for sse in [ns::SSE, "https://www.microsoft.com/schemas/SSE/"] {
-        assert_eq!(bounds(sse, " since='1'", "2"), pair("1", "2"));
-        assert_eq!(bounds(sse, "", "2"), None);
-    }
-    for old in [ns::SSE_091, "https://www.microsoft.com/schemas/rss/sse/"] {
-        let (since, until) = ("Fri, 20 Nov 2026 16:20:05 GMT", "Sat, 21 Nov 2026 16:20:05 GMT");
-        let read = ("2026-11-20T16:20:05Z", "2026-11-21T16:20:05Z");
-        assert_eq!(bounds(old, &format!(" since='{since}'"), until), pair(read.0, read.1));
-        assert_eq!(bounds(old, "", until), pair("", read.1));
-        assert_eq!(bounds(old, "", "tomorrow"), None);
-    }
-}
-
 /// Section 2.1.8: what others say in `sx:sync` and `sx:history` comes out as it went in.
 #[test]
 fn what_sse_does_not_know_is_kept() {
