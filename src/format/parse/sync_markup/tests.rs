@@ -123,56 +123,6 @@ fn the_limits_hold() {
     assert!(said.contains("more than 100 conflicts in one item"), "{said}");
 }
 
-/// READINGS 1, row 18.
-#[test]
-fn one_bad_item_costs_no_other_its_sync() {
-    let sync = |id: &str| {
-        format!("<f:sync id='{id}' updates='1'><f:history sequence='1' by='A'/></f:sync>")
-    };
-    let head = format!("{FEED} xmlns:f='{}'><title>t</title>", ns::FEED_SYNC);
-    let deleted = "<entry><f:sync id='b' updates='2' deleted='true' noconflicts='false'>\
-                   <f:history sequence='2' when='2005-05-21T12:43:33.9+01:00'/><f:conflicts/></f:sync></entry>";
-    let text = format!(
-        "{head}<entry><f:sync id='a' updates='0'/></entry><entry>{}<b c=d/></entry><entry>\
-         <title>plain</title></entry>{deleted}<entry>{}<title>a & b&nbsp;&nothing;</title><zz:y/></entry></feed>",
-        sync("broken"),
-        sync("c"),
-    );
-    let document = read(&text);
-    let expected = [Some(false), Some(false), None, Some(true), Some(true)];
-    assert_eq!(validity(&document), expected, "{:?}", document.warnings);
-    let version = &document.entries[3].shared().unwrap().version;
-    assert!(version.deleted && version.noconflicts == Some(false));
-    let when = version.history.topmost().stamp.when().unwrap();
-    assert_eq!(when.to_string(), "2005-05-21T11:43:33Z");
-    // What is broken outside of the entries, or behind them, costs none.
-    for (head, end) in [
-        (head.replace("<title>t", "<title a=b>t & <"), "</feed>"),
-        (head.clone(), "<entry><id>"),
-        (head.clone(), ""),
-    ] {
-        let text = format!("{head}<entry>{}</entry>{end}", sync("a"));
-        assert_eq!(validity(&read(&text)), [Some(true)], "{text}");
-    }
-}
-
-/// A repaired entry may have lost its sync; that is of interest where a document has such markup at all.
-#[test]
-fn a_repaired_entry_of_a_document_with_sync_markup_is_none_to_compare() {
-    let broken = "<entry unquoted=1><id>urn:e</id></entry></feed>";
-    let sse = ns::SSE;
-    for (head, expected) in [
-        (format!("><title>On {sse}</title>"), None),
-        (format!(" x='{sse}'><!-- {sse} -->"), None),
-        (format!(" xmlns:s='{sse}'>"), None),
-        (format!(" xmlns:s='{sse}'><s:sharing/>"), Some(false)),
-        (format!("><entry><sync xmlns='{sse}'/></entry>"), Some(false)),
-    ] {
-        let text = format!("{FEED}{head}{broken}");
-        assert_eq!(validity(&read(&text)).last(), Some(&expected), "{text}");
-    }
-}
-
 #[test]
 fn an_id_that_stands_twice_counts_for_none() {
     let item =

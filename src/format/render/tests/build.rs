@@ -176,8 +176,13 @@ pub fn cut(document: &str) -> (Skeleton, Vec<Markup>) {
     let limits = parse::Limits::default();
     let decoded = parse::decode(document.as_bytes(), None, &limits).unwrap();
     let document = parse::document(&decoded.text, None, &limits).unwrap();
-    let entries = document.entries.iter().map(|entry| parse::own(&document, entry)).collect();
-    (document.skeleton, entries)
+    let entries = document.entries.iter().map(|entry| {
+        let markup = parse::own(&document, entry);
+        // What an entry says on its own is what it said in its document.
+        assert_eq!(parse::again(&markup).as_deref(), Some(entry.fields()), "{}", markup.xml);
+        markup
+    });
+    (document.skeleton.clone(), entries.collect())
 }
 
 /// Fails unless a strict processor takes a text, and reads in it what quick-xml does.
