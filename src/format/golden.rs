@@ -2,21 +2,26 @@
 
 use std::path::PathBuf;
 
-/// Compares what is made of each of so many documents with its snapshot.
-pub fn each(folder: &str, documents: usize, make: impl Fn(&[u8]) -> String) {
-    let folder = format!("{}/../../tests/golden/{folder}", env!("CARGO_MANIFEST_DIR"));
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden");
+
+/// Compares what was made with the snapshot of that name in a folder.
+pub fn same(folder: &str, name: &str, made: &str) {
     let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path(&folder);
+    settings.set_snapshot_path(format!("{GOLDEN}/{folder}"));
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
-    let files = std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path());
+    settings.bind(|| insta::assert_snapshot!(name, made));
+}
+
+/// Compares what is made of each of so many documents with its snapshot.
+pub fn each(folder: &str, documents: usize, make: impl Fn(&[u8]) -> String) {
+    let files = std::fs::read_dir(format!("{GOLDEN}/{folder}")).unwrap();
     let is_document = |path: &PathBuf| path.extension().is_some_and(|ending| ending != "snap");
-    let all: Vec<_> = files.filter(is_document).collect();
+    let all: Vec<_> = files.map(|file| file.unwrap().path()).filter(is_document).collect();
     assert_eq!(all.len(), documents, "in {folder}");
     for path in all {
         let name = path.file_name().unwrap().to_str().unwrap();
-        let made = make(&std::fs::read(&path).unwrap());
-        settings.bind(|| insta::assert_snapshot!(name, made));
+        same(folder, name, &make(&std::fs::read(&path).unwrap()));
     }
 }
 

@@ -138,14 +138,10 @@ fn graph() -> impl Strategy<Value = Set> {
         let nodes: Vec<_> = nodes
             .iter()
             .zip(NAMES)
-            .map(|((parent, position), name)| node_of(name, *parent, *position))
+            .map(|((parent, at), name)| node(name, NAMES.get(*parent).copied(), *at))
             .collect();
         set(&nodes)
     })
-}
-
-fn node_of(name: &str, parent: usize, position: u32) -> Node {
-    node(name, NAMES.get(parent).copied(), position)
 }
 
 /// The ids on the way to the root, until one comes again.
