@@ -221,15 +221,4 @@ proptest! {
         let loud = watch.after(1, &format!("<title>{word} over 5 towns</title>")).loud;
         prop_assert!(!loud.is_empty());
     }
-
-    /// What is learned of an item depends on nothing but its own changes.
-    #[test]
-    fn the_first_two_changes_of_an_item_go_out(first in 0_u32..99, second in 0_u32..99) {
-        prop_assume!(first != 100 && second != first);
-        let mut watch = Watch::new("<title>Rated 100 by 7</title>");
-        for n in [first, second] {
-            let is_told = watch.title(&format!("Rated {n} by 7"));
-            prop_assert!(is_told);
-        }
-    }
 }
