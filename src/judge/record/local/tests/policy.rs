@@ -113,11 +113,8 @@ enum Act {
     Restore,
     /// A person resolves what is in conflict, where a policy left anything.
     Decide,
-    /// Take in what `from` has, or had so many steps ago.
-    Pull {
-        from: usize,
-        ago: usize,
-    },
+    /// Take in what another has, or had so many steps ago.
+    Pull(usize, usize),
 }
 
 fn act() -> impl Strategy<Value = Act> {
@@ -126,7 +123,7 @@ fn act() -> impl Strategy<Value = Act> {
         1 => Just(Act::Delete),
         1 => Just(Act::Restore),
         1 => Just(Act::Decide),
-        8 => (0..NAMES.len(), 0..4_usize).prop_map(|(from, ago)| Act::Pull { from, ago }),
+        8 => (0..NAMES.len(), 0..4_usize).prop_map(|(from, ago)| Act::Pull(from, ago)),
     ]
 }
 
@@ -164,7 +161,7 @@ proptest! {
                     sync::restore(&mut item, format!("step {number}"), stamp(at, now)).unwrap();
                 }
                 Act::Decide => sync::resolve_all(&mut item, Choice::Winner, stamp(at, now)).unwrap(),
-                Act::Pull { from, ago } => {
+                Act::Pull(from, ago) => {
                     let seen = past[from].iter().rev().nth(ago).unwrap_or(&past[from][0]).clone();
                     item = exchange(at, &own, &seen, &policies[at], now).0;
                 }
