@@ -13,11 +13,6 @@ fn moved(skeleton: &str, document: &str) -> Feed {
     Feed::of(skeleton, entries.into_iter().map(|entry| item_as(entry, "urn:1")).collect())
 }
 
-fn start_tag(feed: &Feed) -> String {
-    let entries = feed.entries();
-    entries[..=entries.find('>').unwrap()].to_owned()
-}
-
 /// What the skeleton gives is not repeated; what it lacks or binds otherwise is declared; what was absent
 /// is taken away; and an attribute that the entry has is never added twice. Our prefix is avoided where the
 /// publisher uses it otherwise, or bound again where an entry alone does so; a binding of our namespace is used.
@@ -41,7 +36,8 @@ fn a_base_cannot_end_the_quotes_that_it_is_spliced_between() {
             "<feed xmlns='http://www.w3.org/2005/Atom' xml:base='https://new.example/'>\
              <entry xml:base='{base}'></entry></feed>"
         );
-        let tag = start_tag(&moved(skeleton, &document));
+        let entries = moved(skeleton, &document).entries();
+        let tag = &entries[..=entries.find('>').unwrap()];
         assert_eq!(tag.matches(['\'', '"']).count(), 2, "{tag}");
     }
     // `reader` checks that the text is well-formed; the skeleton's own base is spliced alike.

@@ -14,15 +14,13 @@ struct Watch {
     in_hold: bool,
 }
 
-fn blank(name: &str) -> LedgerEntry {
-    let standing = ItemStatus::Current;
-    LedgerEntry { standing, published: None, bytes: 0, ..LedgerEntry::left(name) }
-}
-
 impl Watch {
     fn new(fields: &str) -> Self {
         let now = Time::from_unix(1_800_000_000);
-        let mut watch = Self { known: blank("a"), now, in_hold: false };
+        let standing = ItemStatus::Current;
+        let left = LedgerEntry::left("a");
+        let known = LedgerEntry { standing, published: None, bytes: 0, ..left };
+        let mut watch = Self { known, now, in_hold: false };
         watch.sees(fields);
         watch
     }

@@ -75,11 +75,6 @@ fn what_is_wrong_is_said_with_its_line() {
     }
 }
 
-/// An entry with this on its third line.
-fn holding(inner: &str) -> String {
-    format!("<entry>\n<title>A</title>\n{inner}\n</entry>")
-}
-
 #[test]
 fn what_xml_or_rfc_4287_forbids_is_refused_at_its_line() {
     let date = "2026-01-02T03:04:05Z";
@@ -157,7 +152,8 @@ fn what_xml_or_rfc_4287_forbids_is_refused_at_its_line() {
         ("<m:mood>fine</m:mood>".to_owned(), 3, "declare it with xmlns"),
         ("<summary>A</summary></p>".to_owned(), 3, ""),
     ] {
-        match (CheckedEntry::atom(&holding(&inner)), line) {
+        let entry = format!("<entry>\n<title>A</title>\n{inner}\n</entry>");
+        match (CheckedEntry::atom(&entry), line) {
             (Ok(entry), 0) => assert!(kept(&entry).xml.matches("<updated>").count() == 1),
             (Ok(_), _) => panic!("{inner} is taken"),
             (Err(error), _) => {
