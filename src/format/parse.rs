@@ -266,16 +266,10 @@ pub fn markup_of(format: Format, entry: &Entry<'_>) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use crate::golden;
+    use crate::golden::{self, said};
     use crate::parse::{self, Limits};
-    use tidegate_core::model::{FeedDocument, Field};
+    use tidegate_core::model::FeedDocument;
     use tidegate_core::xml::ns::{ATOM, ATOM03};
-
-    fn said(fields: &[Field<'_>]) -> Vec<(String, String)> {
-        let pairs =
-            fields.iter().map(|f| (f.path.clone().into_owned(), f.value.clone().into_owned()));
-        pairs.collect()
-    }
 
     fn read(text: &str) -> FeedDocument<'_> {
         parse::document(text, None, &Limits::default()).unwrap()
@@ -310,38 +304,9 @@ mod tests {
         }
     }
 
-    /// All that is read of a document, after its text where that is made of another one.
-    fn described(bytes: &[u8]) -> String {
-        let decoded = parse::decode(bytes, None, &Limits::default()).unwrap();
-        let feed = read(&decoded.text);
-        let line = |at: usize| feed.text.get(..at).unwrap().matches('\n').count() + 1;
-        let mut told = String::new();
-        if decoded.text.as_bytes() != bytes {
-            told += &format!("{}\n\n", decoded.text);
-        }
-        let FeedDocument { format, completeness, flaws, sharing, .. } = &feed;
-        told += &format!("{format:?}, {completeness:?}, {flaws:?}, {sharing:#?}\n");
-        told += &format!("{:#?}\nlists changes: {}\n", feed.head, feed.lists_changes());
-        for warning in decoded.warnings.iter().chain(&feed.warnings) {
-            told += &format!("warning at {}: {}\n", warning.offset, warning.message);
-        }
-        for entry in &feed.entries {
-            let markup = parse::own(&feed, entry);
-            let again = parse::again(&markup).unwrap();
-            assert_eq!(said(&again), said(entry.fields()), "{}", markup.xml);
-            told += &format!("\n=== entry in line {}\n", line(entry.span.start));
-            told += &format!("{:?} {:?} {:?}", entry.native_id, entry.title, entry.link);
-            told += &format!(" {:?} {:?}\n", entry.published, entry.updated);
-            let fields = said(entry.fields()).into_iter();
-            told.extend(fields.map(|(path, value)| format!("    {path} = {value}\n")));
-            told += &format!("{}\n{:?}\n{:#?}\n", markup.xml, markup.context, entry.sync);
-        }
-        told
-    }
-
     #[test]
-    fn every_document_is_read_for_what_it_shares() {
-        golden::each("reading", 47, described);
+    fn every_document_is_read_for_all_it_says() {
+        golden::each("reading/others", 3, golden::described);
     }
 
     #[test]

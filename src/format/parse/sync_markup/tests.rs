@@ -1,6 +1,7 @@
 //! Sync markup good and bad.
 
 use super::*;
+use crate::golden;
 use crate::parse::{Limits, document};
 use tidegate_core::model::FeedDocument;
 use tidegate_core::sync_markup::sx::sync_element;
@@ -34,90 +35,42 @@ fn validity(document: &FeedDocument<'_>) -> Vec<Option<bool>> {
     document.entries.iter().map(|entry| entry.sync.as_ref().map(of)).collect()
 }
 
-/// What is said of the `sx:sync` of a document's one item, and at what.
-fn refused(sync: &str) -> (String, String) {
-    let text = rss("", &format!("<item>{sync}<title>t</title></item>"));
-    let document = read(&text);
+/// What is said of the `sx:sync` of a document's one item.
+fn refused(sync: &str) -> String {
+    let document = rss("", &format!("<item>{sync}<title>t</title></item>"));
+    let document = read(&document);
     assert_eq!(validity(&document), [Some(false)], "{sync}");
-    let warning = &document.warnings[0];
-    let Some(EntrySync::Invalid(error)) = &document.entries[0].sync else { panic!("{sync}") };
-    assert_eq!(warning.message, format!("{}{TAKEN_FOR_PLAIN}", error.fault));
-    assert_eq!(warning.offset, error.at);
-    let tag = text.get(warning.offset..).unwrap().split_inclusive('>').next().unwrap();
-    (tag.to_owned(), warning.message.clone())
+    document.warnings[0].message.clone()
 }
 
+/// Each names the element that its fault stands at.
 #[test]
 fn every_fault_is_named_with_its_place() {
-    let sync = |attributes: &str, inside: &str| format!("<sx:sync {attributes}>{inside}</sx:sync>");
-    let update =
-        |attributes: &str| sync("id=\"i\" updates=\"1\"", &format!("<sx:history {attributes}/>"));
-    let conflict = |item: &str| {
-        let list = format!("{HISTORY}<sx:conflicts>{item}</sx:conflicts>");
-        sync("id=\"i\" updates=\"1\"", &list)
-    };
-    let whole = sync("id=\"i\" updates=\"1\"", HISTORY);
-    let date = "when=\"Fri, 6 Jan 2006 19:24:09 GMT\"";
-    let other = format!("<item n='1'>{}</item>", whole.replace("\"i\"", "\"j\""));
-    // Each names the element that its fault stands at.
-    for (written, wanted) in [
-        (sync("updates=\"1\"", HISTORY), "sx:sync has no attribute \"id\"; it is required"),
-        (sync("id=\"i\"", HISTORY), "sx:sync has no attribute \"updates\"; it is required"),
-        (sync("id=\"\" updates=\"1\"", HISTORY), "sx:sync has id=\"\"; "),
-        (sync("id=\"i\" updates=\"0\"", HISTORY), "sx:sync has updates=\"0\"; "),
-        (sync("id=\"i\" updates=\"-1\"", HISTORY), "sx:sync has updates=\"-1\"; "),
-        (sync("id=\"i\" updates=\"2147483648\"", HISTORY), "sx:sync has updates=\"2147483648\"; "),
-        (
-            sync("id=\"i\" updates=\"1\" deleted=\"TRUE\"", HISTORY),
-            "sx:sync has deleted=\"TRUE\"; it must be \"true\" or \"false\"",
-        ),
-        (
-            sync("id=\"i\" updates=\"1\" noconflicts=\"\"", HISTORY),
-            "sx:sync has noconflicts=\"\"; ",
-        ),
-        (
-            sync("id=\"i\" updates=\"1\"", ""),
-            "sx:sync has no sx:history; there must be at least one",
-        ),
-        (
-            update("sequence=\"1\""),
-            "sx:history has neither \"when\" nor \"by\"; one of them must be there",
-        ),
-        (update("by=\"A\""), "sx:history has no attribute \"sequence\"; it is required"),
-        (update("sequence=\"x\" by=\"A\""), "sx:history has sequence=\"x\"; "),
-        (
-            update(&format!("sequence=\"1\" by=\"A\" {date}")),
-            "sx:history has when=\"Fri, 6 Jan 2006 19:24:09 GMT\"; ",
-        ),
-        (update("sequence=\"1\" by=\"\""), "sx:history has by=\"\"; "),
-        (format!("{whole}{whole}"), "the item has more than one sx:sync"),
-        (conflict("<item n='1'/>"), "an item in sx:conflicts has no sx:sync"),
-        (
-            conflict(&other),
-            "the conflict has the id \"j\", its item has \"i\"; they must be the same",
-        ),
-        (format!("{whole}<b c=d/>"), "the item is not well-formed, so that "),
-    ] {
-        let (tag, said) = refused(&written);
-        let at = match wanted.split(' ').collect::<Vec<_>>()[..] {
-            ["sx:history", ..] => "<sx:history ",
-            ["an", "item", "in", ..] | ["the", "conflict", ..] => "<item n='1'",
-            ["the", "item", "is", ..] => "<item>",
-            _ => "<sx:sync ",
-        };
-        assert!(said.starts_with(wanted) && tag.starts_with(at), "{said} at {tag}\n{wanted}");
-        assert!(said.ends_with("; the entry is taken for a plain one"), "{said}");
-    }
+    golden::each("reading/faults", 1, golden::described);
+}
+
+/// Nor does what is broken outside of the entries, or behind them (READINGS 1, row 18). A repaired entry may have lost
+/// its sync; that is of interest where a document has such markup at all.
+#[test]
+fn one_bad_item_costs_no_other_its_sync() {
+    golden::each("reading/bad-items", 9, golden::described);
+}
+
+/// Conflicts in conflicts are conflicts of the item (READINGS 1, row 20), and stand alone, with what they inherit and use;
+/// SSE 0.91 is read as 1.0; bounds can be compared; extras can stand anywhere.
+#[test]
+fn what_is_shared_is_read_in_every_dialect() {
+    golden::each("reading/sync", 21, golden::described);
 }
 
 #[test]
 fn the_limits_hold() {
     let many = HISTORY.repeat(UPDATE_LIMIT + 1);
-    let (_, said) = refused(&format!("<sx:sync id=\"i\" updates=\"1\">{many}</sx:sync>"));
+    let said = refused(&format!("<sx:sync id=\"i\" updates=\"1\">{many}</sx:sync>"));
     assert!(said.contains("more than 1000 sx:history in one sx:sync"), "{said}");
     let own = format!("<item><sx:sync id=\"i\" updates=\"1\">{HISTORY}</sx:sync></item>");
     let many = own.repeat(CONFLICT_LIMIT + 1);
-    let (_, said) = refused(&format!(
+    let said = refused(&format!(
         "<sx:sync id=\"i\" updates=\"1\">{HISTORY}<sx:conflicts>{many}</sx:conflicts></sx:sync>"
     ));
     assert!(said.contains("more than 100 conflicts in one item"), "{said}");

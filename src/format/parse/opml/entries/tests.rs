@@ -1,6 +1,7 @@
 #![allow(clippy::string_slice)]
 
 use super::*;
+use crate::golden;
 use crate::parse::document;
 use tidegate_core::model::{Completeness, FeedDocument, Format};
 use tidegate_core::xml::ns::{OUTLINE, SSE_091};
@@ -24,6 +25,12 @@ fn of<T>(text: &str, look: impl FnOnce(&FeedDocument<'_>, &[Warning]) -> T) -> T
 fn said(document: &FeedDocument<'_>, at: usize) -> Vec<String> {
     let fields = document.entries[at].fields().iter();
     fields.map(|field| format!("{}={}", field.path, field.value)).collect()
+}
+
+/// What nobody can write costs an outline nothing else, and of two attributes that mean the same one counts.
+#[test]
+fn every_outline_is_an_entry() {
+    golden::each("reading/outlines", 7, golden::described);
 }
 
 #[test]
