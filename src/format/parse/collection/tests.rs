@@ -3,7 +3,7 @@
 use super::*;
 use crate::golden;
 use crate::parse;
-use tidegate_core::model::{EntrySync, FeedDocument};
+use tidegate_core::model::FeedDocument;
 
 fn read(plain: &str) -> FeedDocument<'_> {
     let document = parse::document(plain, None, &Limits::default()).unwrap();
@@ -11,19 +11,14 @@ fn read(plain: &str) -> FeedDocument<'_> {
     document
 }
 
-/// A collection of either kind as plain XML.
-fn plain(text: &str) -> String {
-    transcoded(text).unwrap().unwrap_or_else(|| text.to_owned())
-}
-
 /// The example of section 1.4.0, with its two elements closed (READINGS 1, row 34).
 const POX: &str = include_str!("../../../../tests/golden/reading/collections/collection.xml");
 
 /// The examples of both kinds, with quotes that JSON knows, and with numbers and booleans; conflicts are entries in
-/// both; and an item may have a child that is called like an entry.
+/// both; an item may have a child that is called like an entry; one may have nothing yet; faults have a place.
 #[test]
 fn collections_are_read_in_both_kinds() {
-    golden::each("reading/collections", 7, golden::described);
+    golden::each("reading/collections", 15, golden::described);
 }
 
 #[test]
@@ -52,18 +47,7 @@ fn whatever_is_no_collection_is_left_alone() {
 }
 
 #[test]
-fn faults_have_a_place() {
-    let broken = POX.replace("</subject>", "");
-    let document = parse::document(&broken, None, &Limits::default()).unwrap();
-    let before = document.broken_at.and_then(|at| broken.get(..at)).unwrap();
-    assert_eq!(before.matches('\n').count() + 1, 14, "{:?}", document.completeness);
-    assert!(matches!(document.entries[0].sync, Some(EntrySync::Invalid(_))));
-    // Invalid sync markup costs the item its sync, and is named with its line.
-    let bad = POX.replace("updates=\"3\"", "updates=\"x\"");
-    let document = read(&bad);
-    let [fault] = document.warnings.as_slice() else { panic!("{:?}", document.warnings) };
-    let before = bad.get(..fault.offset).unwrap();
-    assert_eq!(before.matches('\n').count() + 1, 7, "{fault:?}");
+fn json_has_its_limits() {
     let many = format!("{{\"sharing\":{{}},\"items\":[{}0]}}", "0,".repeat(ITEM_LIMIT));
     assert!(matches!(transcoded(&many), Err(ParseError::Limit { what: "items", .. })));
     let deep = format!("{}{}", "{\"items\":[".repeat(5000), "]}".repeat(5000));
@@ -128,24 +112,6 @@ fn a_collection_that_ends_early_is_refused() {
             let said = transcoded(whole.get(..end).unwrap());
             assert!(matches!(said, Err(ParseError::NothingWhole { .. })), "{end}: {said:?}");
         }
-    }
-}
-
-#[test]
-fn a_collection_that_has_nothing_yet_is_one() {
-    for text in [
-        "<collection/>",
-        "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\"/>",
-        "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\"><sx:sharing since=\"a\" \
-         until=\"b\"/></collection>",
-        "{\"items\":[]}",
-        "{\"sharing\":{\"since\":\"a\",\"until\":\"b\"}}",
-        "{\"sharing\":{},\"items\":[]}",
-    ] {
-        let plain = plain(text);
-        let document = read(&plain);
-        assert!(document.entries.is_empty(), "{text}");
-        assert_eq!(document.skeleton.title, "Collection", "{text}");
     }
 }
 

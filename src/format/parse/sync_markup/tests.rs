@@ -78,36 +78,13 @@ fn the_limits_hold() {
 
 #[test]
 fn an_id_that_stands_twice_counts_for_none() {
-    let item =
-        |id: &str| format!("<item><sx:sync id=\"{id}\" updates=\"1\">{HISTORY}</sx:sync></item>");
-    let text = rss("", &[item("a"), item("b"), item("a")].concat());
-    let document = read(&text);
-    assert_eq!(validity(&document), [Some(false), Some(true), Some(false)]);
-    let first = document.entries[0].span.start;
-    for entry in [&document.entries[0], &document.entries[2]] {
-        let Some(EntrySync::Invalid(error)) = &entry.sync else { panic!("{entry:?}") };
-        assert_eq!(error.at, document.entries[2].span.start);
-        assert_eq!(error.repeats, Some((SyncId::new("a").unwrap(), first)));
-    }
-    let odd = read(&rss("", &item("a b"))).warnings[0].message.clone();
-    assert!(odd.contains("\"a b\"") && odd.contains("Namespace Specific String"), "{odd}");
+    golden::each("reading/twice", 2, golden::described);
 }
 
 /// Sections 2.4, 2.5 and 5.2 of that text.
 #[test]
 fn sse_091_says_when_or_by() {
-    for (inside, element) in [
-        ("<x:history when=''/>", "sx:history"),
-        ("<x:history by='A'><x:update by=' '/></x:history>", "sx:update"),
-        ("<x:history by='A'/><x:conflicts><x:conflict version='1'/></x:conflicts>", "sx:conflict"),
-    ] {
-        let item = format!("<item><x:sync id='i' version='1'>{inside}</x:sync></item>");
-        let text = rss(&format!(" xmlns:x='{}'", ns::SSE_091), &item);
-        let document = read(&text);
-        let Some(EntrySync::Invalid(error)) = &document.entries[0].sync else { panic!("{text}") };
-        let wanted = format!("{element} has neither \"when\" nor \"by\"");
-        assert!(error.fault.starts_with(&wanted), "{text}: {}", error.fault);
-    }
+    golden::each("reading/faults-0.91", 1, golden::described);
 }
 
 /// Section 2.1.8: what others say in `sx:sync` and `sx:history` comes out as it went in.
