@@ -64,42 +64,25 @@ impl Watch {
 /// Titles that follow each other within two days, and which of them count: `x` does.
 #[test]
 fn words_always_go_out_and_what_never_rests_twice() {
-    let stories: [(&[&str], &str); 12] = [
-        (&["Great (1 view)", "Great (2 views)", "Great (3 views)", "Great (4 views)"], "xx."),
-        (&["Two dead", "Three dead", "Three dead, city closed", "Four dead", "City opens"], "xxxx"),
-        (&["Kim reportedly well", "Kim well", "Kim reportedly well", "Kim well"], "xxx"),
+    for (titles, expected) in [
+        ("Great (1 view)|Great (2 views)|Great (3 views)|Great (4 views)", "xx."),
+        ("Two dead|Three dead|Three dead, city closed|Four dead|City opens", "xxxx"),
+        ("Kim reportedly well|Kim well|Kim reportedly well|Kim well", "xxx"),
         // The counter is found again beside other words.
-        (
-            &["A (1 view)", "A (2 views)", "A (3 views)", "A (4 views)", "A is over (5 views)"],
-            "xx.x",
-        ),
-        (&["A 1", "A 2", "A 3", "A 4", "A and more 5", "A and more 6", "A and less 6"], "xx.x.x"),
+        ("A (1 view)|A (2 views)|A (3 views)|A (4 views)|A is over (5 views)", "xx.x"),
+        ("A 1|A 2|A 3|A 4|A and more 5|A and more 6|A and less 6", "xx.x.x"),
         // Only the span that varies is masked: another number is news, also beside the counter.
-        (
-            &[
-                "9 dead (1)",
-                "9 dead (2)",
-                "9 dead (3)",
-                "9 dead (4)",
-                "8 dead (4)",
-                "7 dead (5)",
-                "7 dead (6)",
-            ],
-            "xx.xx.",
-        ),
+        ("9 dead (1)|9 dead (2)|9 dead (3)|9 dead (4)|8 dead (4)|7 dead (5)|7 dead (6)", "xx.xx."),
         // Two counters in one text.
-        (&["4.5 by 12", "4.1 by 3", "4.2 by 6", "4.3 by 9", "4.4 by 10"], "xx.."),
-        (&["1 minute ago", "5 minutes ago", "an hour ago", "2 hours ago"], "xx."),
-        (
-            &["by Monday, 1 June", "by Tuesday, 2 June", "by Friday, 5 June", "by Sunday, 7 June"],
-            "xx.",
-        ),
-        (&["image a9f1", "image 77c0", "image 0b1d", "image 5e5e"], "xx."),
-        (&["已有1人阅读", "已有20人阅读", "已有300人阅读", "已有4000人阅读"], "xx."),
+        ("4.5 by 12|4.1 by 3|4.2 by 6|4.3 by 9|4.4 by 10", "xx.."),
+        ("1 minute ago|5 minutes ago|an hour ago|2 hours ago", "xx."),
+        ("by Monday, 1 June|by Tuesday, 2 June|by Friday, 5 June|by Sunday, 7 June", "xx."),
+        ("image a9f1|image 77c0|image 0b1d|image 5e5e", "xx."),
+        ("已有1人阅读|已有20人阅读|已有300人阅读|已有4000人阅读", "xx."),
         // Releases are no counters.
-        (&["Tidegate 1.4.0", "Tidegate 1.4.1", "Tidegate 1.4.2", "Tidegate 1.4.3"], "xxx"),
-    ];
-    for (titles, expected) in stories {
+        ("Tidegate 1.4.0|Tidegate 1.4.1|Tidegate 1.4.2|Tidegate 1.4.3", "xxx"),
+    ] {
+        let titles: Vec<&str> = titles.split('|').collect();
         let mut watch = Watch::new(&format!("<title>{}</title>", titles[0]));
         let told = titles[1..].iter().map(|title| if watch.title(title) { 'x' } else { '.' });
         assert_eq!(told.collect::<String>(), expected, "{titles:?}");
