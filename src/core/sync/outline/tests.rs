@@ -133,9 +133,9 @@ const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
 /// A graph of parents; items that are not in it are nobody's.
 fn graph() -> impl Strategy<Value = Set> {
-    let node = (0..NAMES.len() + 2, 0..3_u32);
-    proptest::collection::vec(node, 1..=NAMES.len()).prop_map(|nodes| {
-        let nodes: Vec<_> = nodes
+    let place = (0..NAMES.len() + 2, 0..3_u32);
+    proptest::collection::vec(place, 1..=NAMES.len()).prop_map(|places| {
+        let nodes: Vec<_> = places
             .iter()
             .zip(NAMES)
             .map(|((parent, at), name)| node(name, NAMES.get(*parent).copied(), *at))
