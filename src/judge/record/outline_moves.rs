@@ -71,6 +71,7 @@ fn out_of_order(those: &[(usize, usize)]) -> Vec<usize> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::cmp::Reverse;
 
     fn of(places: &[usize]) -> Vec<usize> {
         let those: Vec<(usize, usize)> = places.iter().copied().enumerate().collect();
@@ -81,7 +82,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is left stands in its old order, and nothing more could have been left.
+        /// What is left stands in its old order, nothing more could have been left, and of what could it ends lowest.
         #[test]
         fn the_rest_kept_its_order(
             places in (0..10_usize).prop_flat_map(|n| Just((0..n).collect::<Vec<_>>()).prop_shuffle()),
@@ -90,17 +91,18 @@ mod tests {
             let kept: Vec<usize> = places.iter().filter(|p| !moved.contains(p)).copied().collect();
             prop_assert!(kept.is_sorted());
             let best = (0..1_usize << places.len())
-                .map(|chosen| {
+                .filter_map(|chosen| {
                     let run: Vec<usize> = places
                         .iter()
                         .enumerate()
                         .filter(|(at, _)| chosen >> at & 1 == 1)
                         .map(|(_, place)| *place)
                         .collect();
-                    if run.is_sorted() { run.len() } else { 0 }
+                    run.is_sorted().then(|| (run.len(), Reverse(run.last().copied())))
                 })
                 .max();
-            prop_assert_eq!(Some(kept.len()), best);
+            prop_assert_eq!(Some((kept.len(), Reverse(kept.last().copied()))), best);
+            prop_assert!(longest_run(&places).is_sorted());
         }
     }
 }
