@@ -20,7 +20,7 @@ mod examples;
 #[cfg(test)]
 mod laws;
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;
 
 pub use local::{
     Choice, HISTORY_LIMIT, create, delete, next_update, resolve, resolve_all, restore, truncate,

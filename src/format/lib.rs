@@ -2,6 +2,8 @@
 //! shared feed takes over from it (`pull`). Pure.
 
 #[cfg(test)]
+mod golden;
+#[cfg(test)]
 mod memory;
 pub mod parse;
 pub mod pull;

@@ -286,8 +286,8 @@ mod tests {
     use super::*;
     use crate::JudgeInput;
     use crate::same_item;
+    use crate::testing::read;
     use tidegate_core::model::{FeedOptions, Format, ItemStatus, LedgerEntry, Snapshot, Time};
-    use tidegate_format::parse::{self, Limits};
 
     const SAID: &str = "<feed xmlns='http://www.w3.org/2005/Atom' \
                         xmlns:at='http://purl.org/atompub/tombstones/1.0'><at:deleted-entry \
@@ -298,7 +298,7 @@ mod tests {
         let now = Time::from_unix(1_767_300_000);
         let snapshot = Snapshot::untouched(Format::Atom10, now).with_stubs([left]);
         let text = format!("{SAID}{entries}</feed>");
-        let document = parse::document(&text, None, &Limits::default()).unwrap();
+        let document = read(&text);
         let options = FeedOptions { deletions, ..FeedOptions::default() };
         let input = JudgeInput {
             snapshot: &snapshot,

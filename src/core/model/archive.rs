@@ -280,36 +280,33 @@ pub struct SettledItems {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{
-        Card, Context, Count, EndpointId, Format, History, ItemStatus, Markup, Shared, Slots,
-        Stamp, Update, Version,
-    };
+    use crate::model::{Card, Context, EndpointId, Format, ItemStatus, Markup, Slots, Stamp};
+    use crate::sync::create;
 
     /// RFC 6721 section 3: an entry that says that it was updated later than it was deleted stays.
     #[test]
     fn a_deletion_is_not_before_what_its_entry_says() {
         let at = Time::from_unix;
-        let said = |updated: Option<i64>, published: Option<i64>| {
+        for (updated, published, deleted) in [
+            (None, None, 100),
+            (Some(99), Some(98), 100),
+            (Some(200), None, 200),
+            (Some(99), Some(300), 300),
+        ] {
             let by = EndpointId::own("gate.example").unwrap();
-            let stamp = Stamp::Both { when: at(100), by };
-            let card =
-                Card { updated: updated.map(at), published: published.map(at), ..Card::default() };
-            let winner = Version {
-                id: SyncId::new("a").unwrap(),
-                updates: Count::ONE,
-                deleted: true,
-                noconflicts: None,
-                history: History::new(Update { sequence: Count::ONE, stamp }),
-                data: Markup {
-                    format: Format::Atom10,
-                    xml: "<entry/>".to_owned(),
-                    context: Context::default(),
-                    slots: Slots::default(),
-                    card,
-                },
+            let (updated, published) = (updated.map(at), published.map(at));
+            let data = Markup {
+                format: Format::Atom10,
+                xml: "<entry/>".to_owned(),
+                context: Context::default(),
+                slots: Slots::default(),
+                card: Card { updated, published, ..Card::default() },
             };
+            let stamp = Stamp::Both { when: at(100), by };
+            let mut shared = create(SyncId::new("a").unwrap(), data, stamp, None);
+            shared.winner.deleted = true;
             let item = Item {
-                shared: Shared::new(winner),
+                shared,
                 published_id: "urn:a".to_owned(),
                 tick: Tick::at(at(100)),
                 standing: ItemStatus::Deleted { since: at(100) },
@@ -317,11 +314,7 @@ mod tests {
                 extras: None,
                 touched: 1,
             };
-            Deletion::from(&item).when.unix()
-        };
-        assert_eq!(said(None, None), 100);
-        assert_eq!(said(Some(99), Some(98)), 100);
-        assert_eq!(said(Some(200), None), 200);
-        assert_eq!(said(Some(99), Some(300)), 300);
+            assert_eq!(Deletion::from(&item).when.unix(), deleted);
+        }
     }
 }

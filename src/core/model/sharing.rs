@@ -320,6 +320,7 @@ pub struct SyncMarkupError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sync::samples::{both, by, when};
 
     #[test]
     fn counts_keep_their_bounds() {
@@ -331,29 +332,18 @@ mod tests {
 
     #[test]
     fn the_greatest_sequence_is_the_endpoints_own() {
-        let (own, other) = (EndpointId::new("A").unwrap(), EndpointId::new("B").unwrap());
-        let when = Time::from_unix(9);
-        let update =
-            |sequence: u32, stamp| Update { sequence: Count::new(sequence).unwrap(), stamp };
-        let updates = [
-            update(2, Stamp::By(own.clone())),
-            update(5, Stamp::Both { when, by: own.clone() }),
-            update(3, Stamp::By(own.clone())),
-            update(8, Stamp::By(other.clone())),
-            update(9, Stamp::When(when)),
-        ];
-        let greatest = |by, updates| Update::greatest_by(by, updates).map(Count::value);
-        assert_eq!(greatest(&own, &updates[..]), Some(5));
-        assert_eq!(greatest(&other, &updates[..]), Some(8));
-        assert_eq!(greatest(&other, &updates[..3]), None);
+        let updates = [by(2, "A"), both(5, 9, "A"), by(3, "A"), by(8, "B"), when(9, 9)];
+        let greatest = |name, updates| {
+            Update::greatest_by(&EndpointId::new(name).unwrap(), updates).map(Count::value)
+        };
+        assert_eq!(greatest("A", &updates[..]), Some(5));
+        assert_eq!(greatest("B", &updates[..]), Some(8));
+        assert_eq!(greatest("B", &updates[..3]), None);
     }
 
     #[test]
     fn a_history_is_newest_first() {
-        let update = |n: u32| Update {
-            sequence: Count::new(n).unwrap(),
-            stamp: Stamp::When(Time::from_unix(i64::from(n))),
-        };
+        let update = |n: u32| when(n, i64::from(n));
         let mut history = History::new(update(1));
         history.push(update(2));
         history.push(update(5));

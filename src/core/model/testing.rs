@@ -2,8 +2,8 @@
 
 use super::{
     Absence, Change, Count, Doubts, Evidence, FeedName, FeedState, History, IndexUpdate,
-    Interruption, Interruptions, ItemStatus, LedgerEntry, Noise, Origin, Revision, Stamp, SyncId,
-    Tick, Time, Update,
+    Interruption, Interruptions, ItemStatus, LedgerEntry, Markup, Noise, Origin, Revision, Stamp,
+    SyncId, Tick, Time, Update,
 };
 
 impl Absence {
@@ -52,6 +52,12 @@ impl LedgerEntry {
             noise: Noise::default(),
             touched: 0,
         }
+    }
+}
+
+impl crate::sync::Canonical for Markup {
+    fn canonical(&self) -> &[u8] {
+        self.xml.as_bytes()
     }
 }
 

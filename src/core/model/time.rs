@@ -227,17 +227,12 @@ mod tests {
             let time = Time::from_unix(seconds);
             assert_eq!(time.to_string(), text);
             assert_eq!(Time::parse_rfc3339(text), Ok(time));
+            assert_eq!(Time::parse_rfc2822(&time.rfc822()), Some(time), "{text}");
         }
-        assert_eq!(Time::from_unix(1_795_191_605).rfc822(), "Fri, 20 Nov 2026 16:20:05 GMT");
-    }
-
-    #[test]
-    fn every_time_has_both_forms() {
-        for time in [Time::MIN, Time::MAX] {
-            assert_eq!(Time::parse_rfc2822(&time.rfc822()), Some(time), "{time}");
-        }
+        let time = Time::from_unix(1_795_191_605);
+        assert_eq!(time.rfc822(), "Fri, 20 Nov 2026 16:20:05 GMT");
         let wrong_weekday = "Mon, 20 Nov 2026 16:20:05 GMT";
-        assert_eq!(Time::parse_rfc2822(wrong_weekday), Some(Time::from_unix(1_795_191_605)));
+        assert_eq!(Time::parse_rfc2822(wrong_weekday), Some(time));
         assert_eq!(Time::parse_rfc2822("2026-11-20T16:20:05Z"), None);
     }
 

@@ -19,14 +19,9 @@ enum Act {
     Delete,
     Restore,
     /// Resolve the conflicts whose bit is set, keeping the winner, the n-th or something new.
-    Resolve {
-        considered: u8,
-        keep: u8,
-    },
-    /// Take in what another endpoint has.
-    Pull {
-        from: usize,
-    },
+    Resolve(u8, u8),
+    /// Take in what that other endpoint has.
+    Pull(usize),
 }
 
 #[derive(Debug, Clone)]
@@ -44,9 +39,8 @@ fn step() -> impl Strategy<Value = Step> {
         4 => Just(Act::Update),
         1 => Just(Act::Delete),
         1 => Just(Act::Restore),
-        2 => (any::<u8>(), 0..5_u8)
-            .prop_map(|(considered, keep)| Act::Resolve { considered, keep }),
-        5 => (0..ENDPOINTS).prop_map(|from| Act::Pull { from }),
+        2 => (any::<u8>(), 0..5_u8).prop_map(|(considered, keep)| Act::Resolve(considered, keep)),
+        5 => (0..ENDPOINTS).prop_map(Act::Pull),
     ];
     (0..ENDPOINTS, act, 0..6_u8, 0..6_i64).prop_map(|(at, act, stamp, seconds)| Step {
         at,
@@ -87,7 +81,7 @@ fn play((noconflicts, limit): Policy, steps: &[Step]) -> Vec<Replica> {
     for (number, step) in steps.iter().enumerate() {
         let stamp = stamp_of(step.at, step.stamp, step.seconds, number);
         let data = format!("step {number}");
-        if let Act::Pull { from } = step.act {
+        if let Act::Pull(from) = step.act {
             let incoming = replicas[from].clone();
             replicas[step.at] = merge(replicas[step.at].clone(), incoming).unwrap();
             continue;
@@ -97,7 +91,7 @@ fn play((noconflicts, limit): Policy, steps: &[Step]) -> Vec<Replica> {
             Act::Update => update(item, data, stamp).unwrap(),
             Act::Delete => delete(item, stamp).unwrap(),
             Act::Restore => restore(item, data, stamp).unwrap(),
-            Act::Resolve { considered, keep } => {
+            Act::Resolve(considered, keep) => {
                 let have = item.conflicts.len();
                 let meant: Vec<usize> =
                     (0..have.min(8)).filter(|n| considered & (1 << n) != 0).collect();
@@ -109,7 +103,7 @@ fn play((noconflicts, limit): Policy, steps: &[Step]) -> Vec<Replica> {
                 };
                 resolve(item, choice, &meant, stamp).unwrap();
             }
-            Act::Pull { .. } => {}
+            Act::Pull(_) => {}
         }
         // Cutting belongs to the operation that makes the version: all copies of it are cut alike.
         truncate(&mut item.winner.history, limit);

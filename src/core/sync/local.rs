@@ -210,8 +210,9 @@ fn needed(history: &History) -> Vec<bool> {
 #[cfg(test)]
 mod tests {
     use super::super::is_subsumed;
-    use super::super::samples::{both, by, count, version, when};
+    use super::super::samples::{any_update, both, by, count, version, when};
     use super::*;
+    use proptest::collection::vec;
     use proptest::prelude::*;
 
     fn stamp(seconds: i64, name: &str) -> Stamp {
@@ -354,13 +355,9 @@ mod tests {
         assert_eq!(item, contested());
     }
 
-    fn numbers(history: &History) -> Vec<u32> {
-        history.iter().map(|update| update.sequence.value()).collect()
-    }
-
     #[test]
     fn the_recent_past_is_kept_and_the_needed_far_past() {
-        let mut history = History::from_newest_first([
+        let long = [
             both(9, 9, "A"),
             both(8, 8, "A"),
             both(7, 7, "A"),
@@ -369,40 +366,28 @@ mod tests {
             when(4, 4),
             both(3, 3, "C"),
             both(2, 2, "C"),
-        ])
-        .unwrap();
-        truncate(&mut history, 8);
-        assert_eq!(history.len(), 8);
-        truncate(&mut history, 6);
-        assert_eq!(numbers(&history), [9, 8, 7, 6, 4, 3]);
-        truncate(&mut history, 1);
-        assert_eq!(numbers(&history), [9, 6, 4, 3]);
-    }
-
-    #[test]
-    fn a_topmost_that_is_not_its_endpoints_highest_stays() {
-        let updates = [both(1, 9, "A"), both(5, 8, "A"), both(4, 4, "A")];
-        let mut history = History::from_newest_first(updates).unwrap();
-        truncate(&mut history, 2);
-        assert_eq!(numbers(&history), [1, 5]);
-    }
-
-    fn updates() -> impl Strategy<Value = Vec<Update>> {
-        let any = (1..9_u32, 0..9_i64, 0..4_usize).prop_map(|(sequence, seconds, by)| {
-            match ["A", "B", "C"].get(by) {
-                Some(by) => both(sequence, seconds, by),
-                None => when(sequence, seconds),
-            }
-        });
-        proptest::collection::vec(any, 1..30)
+        ];
+        // A topmost that is not its endpoint's highest stays.
+        let late = [both(1, 9, "A"), both(5, 8, "A"), both(4, 4, "A")];
+        for (updates, limit, kept) in [
+            (&long[..], 8, &[9, 8, 7, 6, 5, 4, 3, 2][..]),
+            (&long, 6, &[9, 8, 7, 6, 4, 3]),
+            (&long, 1, &[9, 6, 4, 3]),
+            (&late, 2, &[1, 5]),
+        ] {
+            let mut history = History::from_newest_first(updates.to_vec()).unwrap();
+            truncate(&mut history, limit);
+            let left: Vec<u32> = history.iter().map(|update| update.sequence.value()).collect();
+            assert_eq!(left, kept, "{limit}");
+        }
     }
 
     proptest! {
         /// What a history subsumes is the same before and after, whatever the limit.
         #[test]
         fn no_conflict_is_detected_that_was_none(
-            updates in updates(),
-            probe in updates(),
+            updates in vec(any_update(1..9_u32), 1..30),
+            probe in vec(any_update(1..9_u32), 1..30),
             limit in 0..30_usize,
         ) {
             let whole = version(1, "", updates);

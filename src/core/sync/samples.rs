@@ -2,6 +2,7 @@
 
 use super::Canonical;
 use crate::model::{Count, EndpointId, History, Stamp, SyncId, Time, Update, Version};
+use proptest::prelude::*;
 
 /// The id of the items in the specification's examples.
 pub const ITEM: &str = "item_1_myapp_2005-05-21T11:43:33Z";
@@ -25,6 +26,18 @@ pub fn by(sequence: u32, by: &str) -> Update {
 /// An update with `when` alone.
 pub fn when(sequence: u32, seconds: i64) -> Update {
     Update { sequence: count(sequence), stamp: Stamp::When(Time::from_unix(seconds)) }
+}
+
+/// Any update of these numbers, by one of three endpoints or none, at one of a few times or none.
+pub fn any_update(sequences: impl Strategy<Value = u32>) -> impl Strategy<Value = Update> {
+    (sequences, 0..3_usize, 0..3_usize, 0..9_i64).prop_map(|(sequence, kind, name, seconds)| {
+        let name = ["A", "B", "C"][name];
+        match kind {
+            0 => both(sequence, seconds, name),
+            1 => by(sequence, name),
+            _ => when(sequence, seconds),
+        }
+    })
 }
 
 /// A live version.

@@ -132,7 +132,7 @@ pub fn history_of_091(updates: Count, last: Stamp, before: Vec<Stamp>) -> Histor
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{ITEM, both, by, count, version, when};
+    use super::super::samples::{ITEM, any_update, both, by, count, version, when};
     use super::super::{create, merge, update};
     use super::*;
     use crate::model::SyncId;
@@ -270,23 +270,11 @@ mod tests {
         }
     }
 
-    #[derive(Debug, Clone)]
-    enum Step {
-        Edit(usize),
-        Read(usize),
-    }
-
     /// What is in conflict, in whatever order.
     fn lost(item: &Shared<String>) -> Vec<String> {
         let mut lost: Vec<String> = item.conflicts.iter().map(|c| c.data.clone()).collect();
         lost.sort_unstable();
         lost
-    }
-
-    fn steps() -> impl Strategy<Value = Vec<Step>> {
-        let step =
-            prop_oneof![(0_usize..4).prop_map(Step::Edit), (0_usize..4).prop_map(Step::Read)];
-        prop::collection::vec(step, 1..40)
     }
 
     #[test]
@@ -305,23 +293,11 @@ mod tests {
         assert_eq!(history_of_091(count(2), last, vec![first, before]).len(), 2);
     }
 
-    /// An update of one of three endpoints; each has a time, an endpoint, or both.
-    fn any_update(sequence: u32) -> impl Strategy<Value = Update> {
-        (0_usize..3, 0_usize..3, 0_i64..1000).prop_map(move |(kind, endpoint, seconds)| {
-            let name = ["A", "B", "C"][endpoint];
-            match kind {
-                0 => both(sequence, seconds, name),
-                1 => by(sequence, name),
-                _ => when(sequence, seconds),
-            }
-        })
-    }
-
     /// A version whose updates are numbered one by one, some of the oldest left out.
     fn numbered_one_by_one() -> impl Strategy<Value = Version<String>> {
         (1_u32..8, 0_u32..8).prop_flat_map(|(updates, cut)| {
             let first = 1 + cut.min(updates - 1);
-            let all: Vec<_> = (first..=updates).rev().map(any_update).collect();
+            let all: Vec<_> = (first..=updates).rev().map(|n| any_update(Just(n))).collect();
             all.prop_map(move |all| version(updates, "x", all))
         })
     }
@@ -348,7 +324,10 @@ mod tests {
         /// Rings come to rest with one winner everywhere, whichever of their hops speak 0.91; with 0.91
         /// on none or on all hops, or on one, with the same in conflict as well.
         #[test]
-        fn rings_converge(steps in steps(), hops in any::<[bool; 4]>()) {
+        fn rings_converge(
+            steps in prop::collection::vec((0_usize..4, any::<bool>()), 1..40),
+            hops in any::<[bool; 4]>(),
+        ) {
             let mut ring = RING.map(|name| Endpoint { name, held: None });
             let id = SyncId::new(ITEM).unwrap();
             let first = create(id, "first".to_owned(), both(1, 0, "A").stamp, None);
@@ -357,11 +336,8 @@ mod tests {
                 let other = ring[(at + 3) % 4].clone();
                 ring[at].reads(&other, hops[at]);
             };
-            for (now, step) in (1..).zip(steps) {
-                match step {
-                    Step::Edit(at) => ring[at].edits(now),
-                    Step::Read(at) => read(&mut ring, at),
-                }
+            for (now, (at, edits)) in (1..).zip(steps) {
+                if edits { ring[at].edits(now) } else { read(&mut ring, at) }
             }
             let mut rounds = 0;
             loop {

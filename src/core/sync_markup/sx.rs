@@ -93,23 +93,14 @@ fn history_element(out: &mut String, prefix: &str, update: &Update, extra: Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Count, EndpointId, History, Stamp, SyncId, Time};
+    use crate::model::{SyncId, Time};
+    use crate::sync::samples::{self, both, by, when};
 
     fn version() -> Version<()> {
-        let when = Time::parse_rfc3339("2005-05-21T11:43:33.5+00:00").unwrap();
-        let by = EndpointId::new("JEO<2000>").unwrap();
-        let mut history = History::new(Update { sequence: Count::ONE, stamp: Stamp::When(when) });
-        let second = Count::new(2).unwrap();
-        history.push(Update { sequence: second, stamp: Stamp::By(by.clone()) });
-        history.push(Update { sequence: second, stamp: Stamp::Both { when, by } });
-        Version {
-            id: SyncId::new("a&\"b").unwrap(),
-            updates: second,
-            deleted: false,
-            noconflicts: None,
-            history,
-            data: (),
-        }
+        let at = Time::parse_rfc3339("2005-05-21T11:43:33.5+00:00").unwrap().unix();
+        let history = [both(2, at, "JEO<2000>"), by(2, "JEO<2000>"), when(1, at)];
+        let id = SyncId::new("a&\"b").unwrap();
+        Version { id, ..samples::version(2, "", history).with(()) }
     }
 
     #[test]

@@ -309,18 +309,44 @@ mod tests {
 
     #[test]
     fn follows_the_order_of_authorities() {
+        let latin = |text: &str| -> Vec<u8> {
+            text.chars().map(|character| u8::try_from(character).unwrap()).collect()
+        };
+        let utf8 = |text: &str| text.as_bytes().to_vec();
         let plain = "<?xml version='1.0' encoding='ISO-8859-1'?><a>é</a>";
-        let latin: Vec<u8> = plain.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect();
-        let read = |charset, warnings| (plain.to_owned(), charset, warnings);
-        assert_eq!(decoded(&latin, None), read("windows-1252", 0));
-        let http = Some("text/xml; Charset=\"windows-1252\"");
-        assert_eq!(decoded(&latin, http), read("windows-1252", 0));
-        // HTTP says UTF-8, which it is not; the declaration is right.
-        let wrong = Some("text/xml; charset=utf-8");
-        assert_eq!(decoded(&latin, wrong), read("windows-1252", 1));
-        let marked = [b"\xEF\xBB\xBF".as_slice(), plain.as_bytes()].concat();
-        assert_eq!(decoded(&marked, None), read("UTF-8", 0));
-        assert_eq!(decoded(&marked, http), read("UTF-8", 1));
+        let sixteen = "<?xml version='1.0' encoding='UTF-16'?><a>é☃</a>";
+        let marked = |text: &str| format!("\u{FEFF}{text}");
+        let windows = "text/xml; Charset=\"windows-1252\"";
+        let japanese = "<?xml version='1.0' encoding='shift_jis'?><a>ét ☃</a>";
+        let unknown = "<?xml version='1.0' encoding='klingon'?><a>é</a>";
+        let (broken, read) = ("<a>\u{C3}\u{A9}t\u{C3}\u{A9} \u{FF}</a>", "<a>été \u{FFFD}</a>");
+        let (guessed, nul) = ("<a>L'été à la plage</a>", "<a>été été\u{0}</a>");
+        let json = "{\"a\":\"é\"}";
+        for (bytes, http, text, charset, warnings) in [
+            (latin(plain), "", plain, "windows-1252", 0),
+            (latin(plain), windows, plain, "windows-1252", 0),
+            // HTTP says UTF-8, which it is not; the declaration is right.
+            (latin(plain), "text/xml; charset=utf-8", plain, "windows-1252", 1),
+            (utf8(&marked(plain)), "", plain, "UTF-8", 0),
+            (utf8(&marked(plain)), windows, plain, "UTF-8", 1),
+            (wide(sixteen, u16::to_le_bytes), "", sixteen, "UTF-16LE", 0),
+            (wide(sixteen, u16::to_be_bytes), "", sixteen, "UTF-16BE", 0),
+            (wide(&marked(sixteen), u16::to_le_bytes), "", sixteen, "UTF-16LE", 0),
+            (wide(&marked(sixteen), u16::to_be_bytes), "", sixteen, "UTF-16BE", 0),
+            // The label is a lie that anyone can see.
+            (utf8(sixteen), "", sixteen, "UTF-8", 0),
+            // A declared charset that is malformed or unknown gives way to valid UTF-8.
+            (utf8(japanese), "", japanese, "UTF-8", 1),
+            (utf8(unknown), "", unknown, "UTF-8", 1),
+            (utf8(json), "application/json; charset=iso-8859-1", json, "UTF-8", 1),
+            // Where nothing is said it is guessed; mostly UTF-8 with one byte gone wrong stays UTF-8.
+            (latin(guessed), "", guessed, "windows-1252", 1),
+            (utf8(nul), "", nul, "UTF-8", 0),
+            (latin(broken), "", read, "UTF-8", 1),
+        ] {
+            let found = decoded(&bytes, Some(http).filter(|http| !http.is_empty()));
+            assert_eq!(found, (text.to_owned(), charset, warnings), "{http}");
+        }
     }
 
     #[test]
@@ -348,36 +374,6 @@ mod tests {
         }
         let document = document("windows-1251", "Привет");
         assert_eq!(decoded(document.as_bytes(), None), (document.clone(), "UTF-8", 0));
-    }
-
-    #[test]
-    fn reads_sixteen_bits_with_and_without_a_mark() {
-        let text = "<?xml version='1.0' encoding='UTF-16'?><a>é☃</a>";
-        for bytes in [u16::to_le_bytes, u16::to_be_bytes] {
-            assert_eq!(decoded(&wide(text, bytes), None).0, text);
-            let marked = wide(&format!("\u{FEFF}{text}"), bytes);
-            assert_eq!(decoded(&marked, None).0, text);
-        }
-        // The label is a lie that anyone can see.
-        assert_eq!(decoded(text.as_bytes(), None).1, "UTF-8");
-    }
-
-    #[test]
-    fn a_malformed_declared_charset_gives_way_to_valid_utf8() {
-        let text = "<?xml version='1.0' encoding='shift_jis'?><a>ét ☃</a>";
-        assert_eq!(decoded(text.as_bytes(), None), (text.to_owned(), "UTF-8", 1));
-    }
-
-    #[test]
-    fn guesses_where_nothing_is_said() {
-        let (text, encoding, _) = decoded(b"<a>L'\xE9t\xE9 \xE0 la plage</a>", None);
-        assert_eq!(encoding, "windows-1252");
-        assert_eq!(text, "<a>L'été à la plage</a>");
-        // Mostly UTF-8 with one byte gone wrong stays UTF-8.
-        let (text, encoding, ..) = decoded("<a>été été\u{0}</a>".as_bytes(), None);
-        assert_eq!((text.as_str(), encoding), ("<a>été été\u{0}</a>", "UTF-8"));
-        let (text, encoding, ..) = decoded(b"<a>\xC3\xA9t\xC3\xA9 \xFF</a>", None);
-        assert_eq!((text.as_str(), encoding), ("<a>été \u{FFFD}</a>", "UTF-8"));
     }
 
     #[test]
@@ -444,20 +440,6 @@ mod tests {
         wide.extend([0x00, 0xD8, 0x41]);
         let before = Some(Before { charset: "UTF-16LE", is_firm: true });
         assert_eq!(decode_as(&wide, None, before, &limits).unwrap().encoding, "UTF-16LE");
-    }
-
-    #[test]
-    fn unknown_labels_are_passed_over() {
-        let (text, encoding, warnings) =
-            decoded("<?xml version='1.0' encoding='klingon'?><a>é</a>".as_bytes(), None);
-        assert!(text.ends_with("<a>é</a>"));
-        assert_eq!((encoding, warnings), ("UTF-8", 1));
-    }
-
-    #[test]
-    fn json_is_utf8() {
-        let latin = Some("application/json; charset=iso-8859-1");
-        assert_eq!(decoded("{\"a\":\"é\"}".as_bytes(), latin).0, "{\"a\":\"é\"}");
     }
 
     #[test]

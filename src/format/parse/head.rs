@@ -200,20 +200,3 @@ fn day(text: &str) -> Option<u8> {
     let found = DAYS.iter().zip(0u8..).find(|(name, _)| **name == text);
     found.map(|(_, number)| number)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_type_of_a_title_is_written_in_small_letters() {
-        for (kind, title) in [("html", "a b"), ("HTML", "a <b>b</b>")] {
-            let text = format!(
-                "<feed xmlns='http://www.w3.org/2005/Atom'><title type='{kind}'>\
-                 a &lt;b&gt;b&lt;/b&gt;</title></feed>"
-            );
-            let feed = crate::parse::document(&text, None, &Limits::default()).unwrap();
-            assert_eq!(feed.head.title.as_deref(), Some(title));
-        }
-    }
-}

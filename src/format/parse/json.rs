@@ -475,19 +475,3 @@ fn project<'a>(
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_another_gateway_says_of_its_versions_is_taken_out() {
-        let text =
-            r#"{"id": "1", "_sharing": {"updates": "7"}, "ti\u0074le": "a \"b\"", "_x": [1.0]}"#;
-        let value: &RawValue = serde_json::from_str(text).unwrap();
-        let (read, _) = read_item(value, 0..text.len(), None, &Limits::default()).unwrap();
-        assert_eq!(read.markup, r#"{"id":"1","title":"a \"b\"","_x":[1.0]}"#);
-        assert!(read.fields().iter().all(|field| !field.path.contains("_sharing")));
-        assert_eq!(read.fields().len(), 3);
-    }
-}

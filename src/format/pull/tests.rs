@@ -28,6 +28,20 @@ struct Publisher {
 }
 
 impl Publisher {
+    /// Of a feed.
+    fn of(feed: impl Into<String>) -> Self {
+        let mut publisher = Self::default();
+        publisher.set(FEED, feed);
+        publisher
+    }
+
+    /// Who has pulled once.
+    fn pulled(&self) -> Local {
+        let mut local = Local::default();
+        local.pull(self);
+        local
+    }
+
     fn set(&mut self, url: &str, text: impl Into<String>) {
         self.documents.insert(url.to_owned(), text.into());
     }

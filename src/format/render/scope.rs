@@ -121,34 +121,14 @@ mod tests {
     use super::*;
 
     const SSE: &str = sx::namespace(Dialect::Sse);
-    const FEED_SYNC: &str = sx::namespace(Dialect::FeedSync);
-    const NONE: Extensions = Extensions { has_tombstones: false, has_history: false };
-    const BOTH: Extensions = Extensions { has_tombstones: true, has_history: true };
-
-    fn context(bindings: &[(&str, &str)]) -> Context {
-        let own = |(p, n): &(&str, &str)| ((*p).to_owned(), (*n).to_owned());
-        Context { namespaces: bindings.iter().map(own).collect(), base: None, lang: None }
-    }
-
-    #[test]
-    fn customary_prefixes_are_declared_once() {
-        let prefixes = Prefixes::choose(
-            &context(&[]),
-            Family::Rss,
-            Dialect::Sse,
-            Extensions { has_history: false, ..BOTH },
-        );
-        assert_eq!(prefixes.declarations, [("sx".to_owned(), SSE), ("atom".to_owned(), ATOM)]);
-        assert_eq!(prefixes.tombstones, None);
-        let prefixes = Prefixes::choose(&context(&[]), Family::Atom, Dialect::FeedSync, BOTH);
-        let declared = [("sx", FEED_SYNC), ("at", TOMBSTONES), ("fh", HISTORY)];
-        assert_eq!(prefixes.declarations, declared.map(|(prefix, name)| (prefix.to_owned(), name)));
-    }
 
     #[test]
     fn a_publishers_binding_is_used_or_avoided() {
         let bindings = [("sx", "urn:other"), ("sx1", "urn:more"), ("a", ATOM), ("", ATOM)];
-        let prefixes = Prefixes::choose(&context(&bindings), Family::Rss, Dialect::Sse, NONE);
+        let namespaces = bindings.map(|(prefix, name)| (prefix.to_owned(), name.to_owned()));
+        let context = Context { namespaces: namespaces.into(), ..Context::default() };
+        let none = Extensions { has_tombstones: false, has_history: false };
+        let prefixes = Prefixes::choose(&context, Family::Rss, Dialect::Sse, none);
         assert_eq!(prefixes.sharing, "sx2");
         assert_eq!(prefixes.atom.as_deref(), Some("a"));
         assert_eq!(prefixes.declarations, [("sx2".to_owned(), SSE)]);

@@ -14,5 +14,4 @@ mod ids;
 mod inherited;
 mod lists;
 mod properties;
-mod spellings;
 mod views;

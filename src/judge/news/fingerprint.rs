@@ -175,13 +175,10 @@ fn joined(mut prints: Vec<(u64, u64)>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_core::model::FeedDocument;
-    use tidegate_format::parse::{self, Limits};
+    use crate::testing::{read, rss};
 
     fn with<T>(fields: &str, look: impl FnOnce(&Entry<'_>) -> T) -> T {
-        let text = format!("<rss version=\"2.0\"><channel><item>{fields}</item></channel></rss>");
-        let document: FeedDocument<'_> = parse::document(&text, None, &Limits::default()).unwrap();
-        look(&document.entries[0])
+        look(&read(&rss(&format!("<item>{fields}</item>"))).entries[0])
     }
 
     fn traced(old: &str, new: &str) -> Vec<NoiseClass> {

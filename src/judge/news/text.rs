@@ -68,12 +68,12 @@ pub fn stand_in_title(markup: &Markup) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_format::parse::{self, Limits};
+    use tidegate_format::parse;
 
     fn entry(inner: &str) -> Markup {
         let text =
             format!("<feed xmlns='http://www.w3.org/2005/Atom'><entry>{inner}</entry></feed>");
-        let document = parse::document(&text, None, &Limits::default()).unwrap();
+        let document = crate::testing::read(&text);
         parse::own(&document, &document.entries[0])
     }
 

@@ -239,10 +239,8 @@ fn print(entry: &Entry<'_>, round: &Observation<'_>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::archive;
-    use std::time::Duration;
-    use tidegate_core::model::{EndpointId, FeedName, FeedOptions, Format, Time};
-    use tidegate_format::parse::{self, Limits};
+    use crate::testing::{read, rss, with_round};
+    use tidegate_core::model::{Format, Time};
 
     #[test]
     fn what_bears_a_known_name_or_link_and_is_none_waits_in_an_ill_formed_document() {
@@ -257,29 +255,16 @@ mod tests {
                  <link>https://a.example/{link}</link></item>"
             )
         };
-        let posts = [post("urn:a", "2"), post("urn:b", "1"), post("urn:c", "3")].concat();
-        let text = format!("<rss version='2.0'><channel><title>T</title>{posts}</channel></rss>");
-        let document = parse::document(&text, None, &Limits::default()).unwrap();
-        let round = Observation {
-            feed: &FeedName::new("news").unwrap(),
-            url: "",
-            endpoint: &EndpointId::own("gate").unwrap(),
-            options: &FeedOptions::default(),
-            snapshot: Some(&snapshot),
-            now,
-            aged: now,
-            tombstones: crate::record::TOMBSTONES_KEPT,
-            window: Duration::from_secs(30 * 86_400),
-            versions_per_day: 24,
-            items: crate::record::ITEMS_KEPT,
-            archives: archive::Policy::default(),
-        };
-        let body = BodyPrints { wire: 1, body: 1 };
-        let mut doubt = DocumentDoubt::new(&round, &document, None, body);
+        let text = rss(&[post("urn:a", "2"), post("urn:b", "1"), post("urn:c", "3")].concat());
+        let document = read(&text);
         let names = same_item::natives(&document);
         let matching = Matching { names, fresh: vec![0, 1, 2], ..Matching::default() };
-        doubt.doubt_plain(&snapshot, &document, &matching);
-        let waits: Vec<bool> = document.entries.iter().map(|entry| doubt.waits(entry)).collect();
+        let waits: Vec<bool> = with_round(&snapshot, now, |round| {
+            let body = BodyPrints { wire: 1, body: 1 };
+            let mut doubt = DocumentDoubt::new(round, &document, None, body);
+            doubt.doubt_plain(&snapshot, &document, &matching);
+            document.entries.iter().map(|entry| doubt.waits(entry)).collect()
+        });
         assert_eq!(waits, [true, true, false]);
     }
 }

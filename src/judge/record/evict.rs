@@ -127,14 +127,11 @@ fn cut(known: &LedgerEntry) -> History {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::archive;
     use crate::record::{Observation, ledger_query};
-    use tidegate_core::model::{
-        EndpointId, FeedName, FeedOptions, Format, LedgerQuery, SettledItems, Snapshot, Time,
-    };
-    use tidegate_format::parse::{self, Limits};
+    use crate::testing::{self, read, rss};
+    use tidegate_core::model::{Format, LedgerQuery, SettledItems, Snapshot, Time};
 
     /// What stands in a part of a ledger: so many items in all, and among them one that was deleted long ago.
     /// `after`: where the items begin that were not read.
@@ -147,25 +144,10 @@ pub(super) mod tests {
         Snapshot { settled: Some(settled), ..first }
     }
 
-    pub(in crate::record) fn with_round<T>(
-        snapshot: &Snapshot,
-        look: impl FnOnce(&Observation<'_>) -> T,
-    ) -> T {
+    /// At the end of the time that tombstones are kept, of a thousand items.
+    fn with_round<T>(snapshot: &Snapshot, look: impl FnOnce(&Observation<'_>) -> T) -> T {
         let now = Time::from_unix(1_767_225_600 + 200 * 86_400);
-        look(&Observation {
-            feed: &FeedName::new("news").unwrap(),
-            url: "",
-            endpoint: &EndpointId::own("gate").unwrap(),
-            options: &FeedOptions::default(),
-            snapshot: Some(snapshot),
-            now,
-            aged: now,
-            tombstones: TOMBSTONES_KEPT,
-            window: Duration::from_secs(30 * 86_400),
-            versions_per_day: 24,
-            items: 1000,
-            archives: archive::Policy::default(),
-        })
+        testing::with_round(snapshot, now, |round| look(&Observation { items: 1000, ..*round }))
     }
 
     #[test]
@@ -180,12 +162,11 @@ pub(super) mod tests {
 
     #[test]
     fn the_oldest_are_read_where_a_document_brings_more_than_may_stay() {
-        let text = "<rss version='2.0'><channel><title>T</title><item><title>A new post</title>\
-                    <guid isPermaLink='false'>urn:b</guid></item></channel></rss>";
-        let document = parse::document(text, None, &Limits::default()).unwrap();
+        let post = "<item><title>A new post</title><guid isPermaLink='false'>urn:b</guid></item>";
+        let text = rss(post);
         let asks = |living: u32| -> LedgerQuery {
             let snapshot = part(living, None);
-            with_round(&snapshot, |round| ledger_query(round, &[&document]))
+            with_round(&snapshot, |round| ledger_query(round, &[&read(&text)]))
         };
         assert_eq!(asks(998).oldest, 0);
         assert!(asks(999).oldest > 1 && !asks(999).whole);

@@ -215,17 +215,17 @@ fn reindexed(
 mod tests {
     use super::*;
     use crate::news;
-    use crate::record::evict::tests::with_round;
     use crate::record::refreshed;
+    use crate::testing::{read, rss, with_round};
     use tidegate_core::model::{Format, Ignore, Time};
-    use tidegate_format::parse::{self, Limits};
+    use tidegate_format::parse;
 
     /// The index has the keys of an item by the list that was in force when it was fingerprinted.
     #[test]
     fn after_another_list_of_the_operator_the_old_keys_go_and_the_new_ones_come() {
-        let text = "<rss version='2.0'><channel><title>T</title><item><guid>urn:a</guid>\
-                    <description>Words of a note, 7 views</description></item></channel></rss>";
-        let document = parse::document(text, None, &Limits::default()).unwrap();
+        let note = "<guid>urn:a</guid><description>Words of a note, 7 views</description>";
+        let text = rss(&format!("<item>{note}</item>"));
+        let document = read(&text);
         let entry = &document.entries[0];
         let prints = news::fingerprint(entry, &[]).prints;
         let standing = ItemStatus::Current;
@@ -233,11 +233,12 @@ mod tests {
         let kept =
             std::collections::HashMap::from([(known.id.clone(), parse::own(&document, entry))]);
         let ignore = [Ignore::new("description", Some("[0-9]+ views")).unwrap()];
-        let first = Snapshot::untouched(Format::Rss20, Time::from_unix(1_767_225_600));
+        let now = Time::from_unix(1_767_225_600);
+        let first = Snapshot::untouched(Format::Rss20, now);
         let (unsettled, known) = (Some(Vec::new()), vec![known]);
         let stored = Snapshot { unsettled, known, ..first };
         let snapshot = refreshed(&stored, &kept, &ignore);
-        let update = with_round(&snapshot, |round| {
+        let update = with_round(&snapshot, now, |round| {
             let mut draft = ChangeDraft::new(round, &snapshot);
             draft.change(0, |item| item.touched = 1);
             index(&draft, &[])

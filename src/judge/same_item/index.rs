@@ -86,9 +86,9 @@ fn address_key(plain: &str) -> IndexKey {
 mod tests {
     use super::*;
     use crate::same_item::{native, natives};
+    use crate::testing::{read, rss};
     use foldhash::HashSet;
     use proptest::prelude::*;
-    use tidegate_format::parse::{self, Limits};
 
     /// An item that says what the entry says, under these names.
     fn item(entry: &Entry<'_>, aliases: &[String], published_id: &str) -> LedgerEntry {
@@ -131,7 +131,7 @@ mod tests {
             )
         };
         let entries: String = parts.iter().map(entry).collect();
-        format!("<rss version='2.0'><channel><title>T</title>{entries}</channel></rss>")
+        rss(&entries)
     }
 
     proptest! {
@@ -143,7 +143,7 @@ mod tests {
             published_id in part(),
         ) {
             let text = document(&parts);
-            let document = parse::document(&text, None, &Limits::default()).unwrap();
+            let document = read(&text);
             prop_assume!(document.entries.len() == 2);
             let names = natives(&document);
             let (new, old) = (&document.entries[0], &document.entries[1]);
@@ -182,7 +182,7 @@ mod tests {
             "Some long name".to_owned(),
             String::new(),
         )]);
-        let document = parse::document(&text, None, &Limits::default()).unwrap();
+        let document = read(&text);
         let entry = &document.entries[0];
         let keys = item_keys(&item(entry, &[], "https://a.example/2026/some-long-name"));
         // Of the address, of its last part and of the title.

@@ -23,19 +23,3 @@ pub(crate) fn longest_run<T: PartialOrd>(places: &[T]) -> Vec<usize> {
     run.reverse();
     run
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_longest_run_rises() {
-        let run = |places: &[usize]| -> Vec<usize> {
-            longest_run(places).into_iter().filter_map(|at| places.get(at).copied()).collect()
-        };
-        assert!(run(&[]).is_empty());
-        assert_eq!(run(&[1, 2, 3]), [1, 2, 3]);
-        assert_eq!(run(&[9, 1, 2, 8, 3]), [1, 2, 3]);
-        assert_eq!(run(&[3, 2, 1]).len(), 1);
-    }
-}

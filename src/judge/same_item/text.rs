@@ -26,25 +26,23 @@ pub(super) fn weigh(candidate: &CandidatePair<'_>, texts: &[TellingText]) -> u8 
 mod tests {
     use crate::news;
     use crate::same_item::{entry_keys, item_keys, matching};
+    use crate::testing::{read, rss};
     use tidegate_core::model::{
         FeedOptions, Format, Ignore, ItemStatus, LedgerEntry, Snapshot, Time,
     };
-    use tidegate_format::parse::{self, Limits};
 
     #[test]
     fn a_text_is_told_by_what_the_operator_does_not_ignore() {
         let text = |id: &str, views: u32| {
             let words = "Some words that say what nothing else says. ".repeat(6);
-            format!(
-                "<rss version='2.0'><channel><title>T</title><item>\
-                 <guid isPermaLink='false'>{id}</guid>\
+            rss(&format!(
+                "<item><guid isPermaLink='false'>{id}</guid>\
                  <pubDate>Thu, 01 Jan 2026 00:00:00 GMT</pubDate>\
-                 <description>{words}{views} views</description></item></channel></rss>"
-            )
+                 <description>{words}{views} views</description></item>"
+            ))
         };
         let (old, new) = (text("urn:a", 1), text("urn:b", 2));
-        let old = parse::document(&old, None, &Limits::default()).unwrap();
-        let new = parse::document(&new, None, &Limits::default()).unwrap();
+        let (old, new) = (read(&old), read(&new));
         let ignore = vec![Ignore::new("description", Some("[0-9]+ views")).unwrap()];
         let options = FeedOptions { ignore, ..FeedOptions::default() };
         let known = LedgerEntry {

@@ -70,8 +70,8 @@ mod tests {
     use super::*;
     use crate::news;
     use crate::same_item::matching;
+    use crate::testing::{read, rss};
     use tidegate_core::model::{FeedOptions, Format, ItemStatus, SyncId, Time};
-    use tidegate_format::parse::{self, Limits};
 
     /// A document of posts: an id, a title, a link and a text each.
     fn document(posts: &[[&str; 4]]) -> String {
@@ -81,8 +81,7 @@ mod tests {
                  <link>{link}</link><description>{text}</description></item>"
             )
         };
-        let posts: String = posts.iter().map(post).collect();
-        format!("<rss version='2.0'><channel><title>T</title>{posts}</channel></rss>")
+        rss(&posts.iter().map(post).collect::<String>())
     }
 
     const TEXT: &str =
@@ -92,8 +91,7 @@ mod tests {
     /// new.
     fn unlike_old(old: &[[&str; 4]], standing: &ItemStatus, new: &[[&str; 4]]) -> Vec<usize> {
         let (old, new) = (document(old), document(new));
-        let old = parse::document(&old, None, &Limits::default()).unwrap();
-        let new = parse::document(&new, None, &Limits::default()).unwrap();
+        let (old, new) = (read(&old), read(&new));
         let known = old.entries.iter().enumerate().map(|(at, entry)| LedgerEntry {
             id: SyncId::new(&format!("gate.{at}")).unwrap(),
             standing: standing.clone(),

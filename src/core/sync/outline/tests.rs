@@ -133,19 +133,15 @@ const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
 /// A graph of parents; items that are not in it are nobody's.
 fn graph() -> impl Strategy<Value = Set> {
-    let node = (0..NAMES.len() + 2, 0..3_u32);
-    proptest::collection::vec(node, 1..=NAMES.len()).prop_map(|nodes| {
-        let nodes: Vec<_> = nodes
+    let place = (0..NAMES.len() + 2, 0..3_u32);
+    proptest::collection::vec(place, 1..=NAMES.len()).prop_map(|places| {
+        let nodes: Vec<_> = places
             .iter()
             .zip(NAMES)
-            .map(|((parent, position), name)| node_of(name, *parent, *position))
+            .map(|((parent, at), name)| node(name, NAMES.get(*parent).copied(), *at))
             .collect();
         set(&nodes)
     })
-}
-
-fn node_of(name: &str, parent: usize, position: u32) -> Node {
-    node(name, NAMES.get(parent).copied(), position)
 }
 
 /// The ids on the way to the root, until one comes again.

@@ -5,108 +5,43 @@ use super::*;
 use crate::model::Flaw;
 use proptest::prelude::*;
 
-/// What stands in an entry: plain, and what has to be repaired.
-const PIECES: &[&str] = &[
-    "<title>A &amp; B</title>",
-    "<title type=\"html\">&lt;b&gt;A&lt;/b&gt; &#xe9;</title>",
-    "<title>A <b>bold</b> one</title>",
-    "<guid isPermaLink=\"false\">g1</guid>",
-    "<guid/>",
-    "<id>urn:1</id>",
-    "<id> urn:2 </id>",
-    "<link>https://example.org/a?b=1&amp;c=2</link>",
-    "<link rel=\"alternate\" href=\"/b?x=1&amp;y=2\" type=\"text/html\"/>",
-    "<link rel='enclosure' href='c.mp3' length='1'/>",
-    "<enclosure url=\"https://example.org/c.mp3\" type=\"audio/mpeg\" length=\"12\"/>",
-    "<pubDate>Fri, 20 Nov 2026 16:20:05 GMT</pubDate>",
-    "<updated>2026-11-20T16:20:05Z</updated>",
-    "<dc:creator>Ada</dc:creator>",
-    "<dc:date>2026-11-20</dc:date>",
-    "<author><name>Ada</name><uri>https://example.org/ada</uri></author>",
-    "<author>ada@example.org (Ada)</author>",
-    "<author><name>A <i>B</i></name></author>",
-    "<description><![CDATA[<p>One &nbsp; ]] two</p>]]></description>",
-    "<description>&lt;p&gt;One&lt;/p&gt; ]] two</description>",
-    "<content type=\"xhtml\"><div xmlns=\"http://www.w3.org/1999/xhtml\"><p>One <br/> two</p></div></content>",
-    "<content:encoded><![CDATA[]]></content:encoded>",
-    "<media:group><media:content url=\"a\" medium='image'/><media:title>T</media:title></media:group>",
-    "<x:odd xmlns:x=\"urn:x\" x:a=\"1\" a=\"2\">o<x:in/></x:odd>",
-    "<category term='a'/>",
-    "<category>a</category>",
-    "<source><title>Other</title><id>urn:s</id></source>",
-    "<!-- a comment -->",
-    "<!-- a -- comment -->",
-    "<!---->",
-    "<!-->",
-    "<?php echo 1 ?>",
-    "<summary xml:lang=\"de\">s</summary>",
-    "<summary xml:base=\"/deep/\">s</summary>",
-    "<undeclared:a>1</undeclared:a>",
-    "<a b=1>bare</a>",
-    "<a b=\"1\" b=\"2\">twice</a>",
-    "<a dc:b=\"1\" z:b=\"2\" xmlns:z=\"http://purl.org/dc/elements/1.1/\">twice</a>",
-    "<a b=\"1\"c=\"2\"/>",
-    "<a b = \"1\" />",
-    "<a>&nbsp; &copy;</a>",
-    "<a>R&D</a>",
-    "<a title=\"R&D &nbsp;\"/>",
-    "<a>&#0; &#x1F;</a>",
-    "<a>]]></a>",
-    "<a>\u{1}\u{FFFE}</a>",
-    "<a>\u{FEFF}</a>",
-    "<a><b></a>",
-    "</b>",
-    "<a ></a >",
-    "<a/ >",
-    "<3",
-    "< a>",
-    "<item>",
-    "<entry>",
-    "<item><title>in</title></item>",
-    "<a:item xmlns:a=\"urn:a\">x</a:item>",
-    "<sx:sync xmlns:sx=\"http://www.microsoft.com/schemas/sse\" id=\"a\" updates=\"1\"><sx:history sequence=\"1\" by=\"b\"/></sx:sync>",
-    "<p xmlns=\"\">none</p>",
-    "<p xmlns:dc=\"urn:other\"><dc:creator>Eve</dc:creator></p>",
-    "text of the entry ",
-    "\r\n\t ",
-    "ünïcödé",
-    "<élan>é</élan>",
-];
+/// What stands in an entry, a piece in each line: plain ones, and behind them what has to be repaired.
+const PIECES: &str = include_str!("../../../../tests/fixtures/pieces.txt");
+
+fn pieces() -> Vec<&'static str> {
+    let odd = ["<a>\u{1}\u{FFFE}</a>", "<a>\u{FEFF}</a>", "text of the entry ", "\r\n\t "];
+    PIECES.lines().filter(|line| !line.is_empty()).chain(odd).collect()
+}
 
 fn document(format: usize, entries: &[Vec<usize>]) -> String {
     let names = "xmlns:dc=\"http://purl.org/dc/elements/1.1/\" xmlns:media=\"http://search.yahoo.com/mrss/\" \
                  xmlns:content=\"http://purl.org/rss/1.0/modules/content/\"";
-    // The root's name and its attributes, what it begins and ends with, and the entry.
-    let (root, own, begin, end, entry) = match format {
-        0 => ("rss", "version=\"2.0\"", "<channel><title>F</title>", "</channel>", "item"),
+    // What it begins with, and the entry.
+    let (begin, entry) = match format {
+        0 => ("<rss version=\"2.0\" NAMES><channel><title>F</title>", "item"),
         1 => (
-            "feed",
-            "xmlns=\"http://www.w3.org/2005/Atom\" xml:base=\"https://e.org/x/\" xml:lang=\"en\"",
-            "",
-            "",
+            "<feed xmlns=\"http://www.w3.org/2005/Atom\" xml:base=\"https://e.org/x/\" xml:lang=\"en\" NAMES>",
             "entry",
         ),
-        2 => {
-            let own = "xmlns:a=\"http://www.w3.org/2005/Atom\" xmlns=\"urn:d\"";
-            ("a:feed", own, "", "", "a:entry")
-        }
+        2 => ("<a:feed xmlns:a=\"http://www.w3.org/2005/Atom\" xmlns=\"urn:d\" NAMES>", "a:entry"),
         3 => (
-            "rdf:RDF",
-            "xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" xmlns=\"http://purl.org/rss/1.0/\"",
-            "<channel rdf:about=\"urn:c\"><title>F</title></channel>",
-            "",
+            "<rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" \
+             xmlns=\"http://purl.org/rss/1.0/\" NAMES><channel rdf:about=\"urn:c\"><title>F</title></channel>",
             "item rdf:about=\"urn:i\"",
         ),
-        4 => ("rss", "version=\"2.0\" xmlns=\"urn:odd\"", "<channel>", "</channel>", "item"),
-        _ => ("feed", "", "", "", "entry xml:base=\"/own/\" n='1'"),
+        4 => ("<rss version=\"2.0\" xmlns=\"urn:odd\" NAMES><channel>", "item"),
+        _ => ("<feed NAMES>", "entry xml:base=\"/own/\" n='1'"),
     };
     let name = entry.split(' ').next().unwrap_or_default();
-    let mut text = format!("<{root} {own} {names}>{begin}");
-    for pieces in entries {
-        let inside: String = pieces.iter().map(|at| PIECES[*at]).collect();
+    let pieces = pieces();
+    let mut text = begin.replace("NAMES", names);
+    for inside in entries {
+        let inside: String = inside.iter().map(|at| pieces[*at]).collect();
         text.push_str(&format!("<{entry}>{inside}</{name}>\n"));
     }
-    format!("{text}{end}</{root}>")
+    let root = begin.split([' ', '<']).nth(1).unwrap_or_default();
+    let channel = if root == "rss" { "</channel>" } else { "" };
+    format!("{text}{channel}</{root}>")
 }
 
 proptest! {
@@ -116,7 +51,7 @@ proptest! {
     fn documents_are_read_as_they_are_or_repaired(
         format in 0..6_usize,
         entries in proptest::collection::vec(
-            proptest::collection::vec(0..PIECES.len(), 0..6), 0..5,
+            proptest::collection::vec(0..pieces().len(), 0..6), 0..5,
         ),
         // Something is put in anywhere, over some of what is there.
         edits in proptest::collection::vec(
@@ -141,8 +76,8 @@ proptest! {
 
 #[test]
 fn what_is_plain_has_no_flaw() {
-    for piece in PIECES.iter().take(27) {
-        let text = document(0, &[vec![PIECES.iter().position(|p| p == piece).unwrap()]]);
+    for (at, piece) in PIECES.lines().take_while(|line| !line.is_empty()).enumerate() {
+        let text = document(0, &[vec![at]]);
         let built = read(&text);
         assert!(built.findings.flaws.is_empty(), "{piece}: {:?}", built.findings);
         assert_eq!(built.units.len(), 1);

@@ -1,135 +1,31 @@
+#![allow(clippy::string_slice)]
+
 use super::*;
+use crate::golden;
 use proptest::prelude::*;
-use tidegate_core::model::Stamp;
 
 fn list(text: &str) -> OutlineList {
     read(text).unwrap()
-}
-
-/// The addresses in order, each with its folders.
-fn feeds(list: &OutlineList) -> Vec<String> {
-    let mut found = Vec::new();
-    for outline in &list.outlines {
-        if let OutlineKind::Feed(address) = outline.kind() {
-            let mut path: Vec<&str> = list.folder(outline);
-            path.push(address);
-            found.push(path.join(" > "));
-        }
-    }
-    found
 }
 
 fn body(outlines: &str) -> String {
     format!("<opml version=\"2.0\"><head><title>T</title></head><body>{outlines}</body></opml>")
 }
 
-fn problems(list: &OutlineList) -> Vec<String> {
-    list.problems.iter().map(|problem| format!("{}: {}", problem.line, problem.message)).collect()
-}
-
+/// What is ill-formed is read and named, with its line.
 #[test]
-fn folders_titles_and_lines() {
-    let text = "<?xml version=\"1.0\"?>\n<opml version='1.1'><head><title>My &amp; list</title></head>\n<body>\n\
-        <outline text='News'>\n  <outline text='A' title='The A' type='rss' xmlUrl='http://a/' htmlUrl='http://a.example/'/>\n\
-        <outline title='Deep'><outline xmlurl=\"http://b/?x=1&amp;y=2\"/></outline></outline>\n</body></opml>";
-    let list = list(text);
-    assert_eq!(list.title.as_deref(), Some("My & list"));
-    assert_eq!(feeds(&list), ["News > http://a/", "News > Deep > http://b/?x=1&y=2"]);
-    let a = &list.outlines[1];
-    assert_eq!(
-        (a.text(), a.title(), a.site()),
-        (Some("A"), Some("The A"), Some("http://a.example/"))
-    );
-    assert_eq!((a.line, a.type_name()), (5, Some("rss")));
-    assert!(list.problems.is_empty(), "{:?}", list.problems);
-    assert!(text.get(list.body.clone()).unwrap().trim().starts_with("<outline text='News'>"));
-}
-
-#[test]
-fn what_is_ill_formed_is_read_and_named() {
-    for (written, expected, problem) in [
-        (
-            r#"<outline text="a & b" xmlUrl="http://a/?x=1&y=2"/>"#,
-            "http://a/?x=1&y=2",
-            "a bare '&' is taken for itself",
-        ),
-        (r#"<outline text="<p>a</p> > b" xmlUrl="http://a/"/>"#, "http://a/", "'<' in a value"),
-        (r#"<outline text=a xmlUrl=http://a/ type=rss/>"#, "http://a/", "without quotes"),
-        (r#"<outline text="a"xmlUrl="http://a/"/>"#, "http://a/", "without white space"),
-        (r#"<outline text="a" text="b" xmlUrl="http://a/"/>"#, "http://a/", "there already"),
-        (r#"<outline xmlUrl="" xmlUrl="http://a/"/>"#, "http://a/", ""),
-        (r#"<outline text="say "hi" to" xmlUrl="http://a/"/>"#, "http://a/", "not escaped"),
-        (r#"<outline text="a xmlUrl="http://a/" type="rss"/>"#, "http://a/", "no closing quote"),
-        (
-            r#"<outline text="by <a href="u" title="t" rel="x">B</a>. Now." xmlUrl="http://a/"/>"#,
-            "http://a/",
-            "quotes in it that are not escaped",
-        ),
-        (r#"<outline text="cut <a hr" xmlUrl="http://a/"/>"#, "http://a/", "no closing quote"),
-        (r#"<outline text="a &lt; b < c" xmlUrl="http://a/"/>"#, "http://a/", "'<' in a value"),
-        (r#"<outline text="a&eacute;&nbsp;" xmlUrl="http://a/"/>"#, "http://a/", "only HTML knows"),
-        (r#"<outline checked xmlUrl="http://a/"/>"#, "http://a/", "without quotes"),
-        (r#"<OUTLINE TEXT="a" XMLURL="http://a/"/>"#, "http://a/", ""),
-        (r#"<outline text="a" xmlUrl=" http://a/ "></outline>"#, "http://a/", ""),
-        (r#"<outline type="rss" text="a" url="http://a/"/>"#, "http://a/", ""),
-        (r#"<outline text="a" feedUrl="http://a/"/>"#, "http://a/", ""),
-        (r#"<outline text="a" xmlUrl="http://a/" <outline text="c"/>"#, "http://a/", "not ended"),
-        (r#"< <outline text="a" xmlUrl="http://a/"/></p>"#, "http://a/", "closes nothing"),
-    ] {
-        let list = list(&body(written));
-        assert_eq!(feeds(&list), [expected], "{written}");
-        let said = problems(&list);
-        assert_eq!(said.is_empty(), problem.is_empty(), "{written}: {said:?}");
-        assert!(said.iter().any(|said| said.contains(problem)) || problem.is_empty(), "{said:?}");
-    }
-}
-
-#[test]
-fn what_is_not_closed_hides_nothing() {
-    let text = body(
-        "<outline text='F'>\n<outline text='a' xmlUrl='http://a/'>\n<outline text='b' xmlUrl='http://b/'/>\
-         </outline>\n<outline text='G'><outline xmlUrl='http://c/'/>",
-    );
-    let list = list(&text);
-    // The feed that is not closed took the end tag of its folder, and is still no folder.
-    assert_eq!(list.outlines.iter().filter(|outline| !outline.is_closed).count(), 2);
-    assert_eq!(feeds(&list).len(), 3);
-    assert!(problems(&list).iter().any(|said| said.contains("<outline> is not closed")));
-    let cut =
-        "<opml><body><outline text='F'><outline xmlUrl='http://a/'/><outline xmlUrl='http://b";
-    let cut = self::list(cut);
-    assert_eq!(feeds(&cut)[0], "F > http://a/");
-    assert!(problems(&cut).iter().any(|said| said.contains("is cut")), "{cut:?}");
-    let unclosed = "<opml><body><outline xmlUrl='http://a/'><outline xmlUrl='http://b/'>\
-        <outline xmlUrl='http://c/'></body></opml>";
-    assert_eq!(feeds(&self::list(unclosed)), ["http://a/", "http://b/", "http://c/"]);
-    let quote = "<opml><body><outline text=\"a/>\n<outline xmlUrl=\"http://b/\"/></body></opml>";
-    assert_eq!(feeds(&self::list(quote)), ["http://b/"]);
-    let comment = "<opml><body><!-- never ends <outline xmlUrl='http://a/'/></body></opml>";
-    let comment = self::list(comment);
-    assert_eq!(feeds(&comment), ["http://a/"]);
-    assert!(!comment.problems.is_empty());
-    let hidden = body("<!-- <outline xmlUrl='http://no/'/> --><outline xmlUrl='http://a/'/>");
-    assert_eq!(feeds(&self::list(&hidden)), ["http://a/"]);
-}
-
-#[test]
-fn includes_and_links_are_no_feeds() {
-    let text = body(
-        "<outline type='include' url='http://a/l'/><outline type='link' url='http://a/l.OPML?x'/>\
-         <outline type='link' url='http://a/page'/><outline text='words'/>",
-    );
-    let list = list(&text);
-    let kinds: Vec<OutlineKind<'_>> = list.outlines.iter().map(Outline::kind).collect();
-    assert_eq!(
-        kinds,
-        [
-            OutlineKind::Include("http://a/l"),
-            OutlineKind::Include("http://a/l.OPML?x"),
-            OutlineKind::Link("http://a/page"),
-            OutlineKind::Text
-        ]
-    );
+fn every_list_is_read_for_all_it_says_and_what_is_not_closed_hides_nothing() {
+    golden::each("lists", 28, |text| {
+        let text = std::str::from_utf8(text).unwrap();
+        let list = list(text);
+        let outlines = list.outlines.iter().map(|outline| {
+            let (folder, kind, name) = (list.folder(outline), outline.kind(), outline.type_name());
+            let own = [outline.text(), outline.title(), outline.site(), name];
+            let other: Vec<_> = outline.other.iter().map(|place| &text[place.clone()]).collect();
+            format!("{folder:?} {kind:?} {own:?} {other:?}\n")
+        });
+        format!("{}{list:#?}\n{}", outlines.collect::<String>(), &text[list.body.clone()])
+    });
 }
 
 #[test]
@@ -162,48 +58,6 @@ fn limits_are_named() {
     let text = body(&format!("<outline>{}<outline/></outline>", "<x/>".repeat(100_001)));
     let list = list(&text);
     assert_eq!((list.outlines.len(), list.outlines[0].other.len()), (2, 100_000));
-}
-
-/// SSE 0.91 sections 2.1 and 2.3 to 2.5, in outlines.
-#[test]
-fn sharing_markup_is_read() {
-    let text = "<opml version='2.0' xmlns:s='http://www.microsoft.com/schemas/rss/sse'><head>\
-        <s:sharing version='0.91' since='' until='Fri, 06 Jan 2006 19:24:09 GMT'/></head><body>\n\
-        <outline text='a' xmlUrl='http://a/'><s:sync id='x' version='3' conflict='true'>\
-        <s:history when='Sat, 21 May 2005 09:43:33 GMT' by='REO1750'><s:update by='A'/></s:history>\
-        <s:conflicts><s:conflict version='3' by='B'><outline text='lost'><s:sync id='x'/></outline>\
-        </s:conflict></s:conflicts></s:sync><outline text='in it'/></outline>\n\
-        <outline text='gone'><s:sync id='y' version='1' deleted='true'><s:history by='A'/></s:sync></outline>\n\
-        <outline text='bad'><s:sync id='z' version='0'><s:history by='A'/></s:sync></outline></body></opml>";
-    let list = list(text);
-    let sharing = list.sharing.clone().unwrap();
-    assert_eq!((sharing.version.as_str(), sharing.since), ("0.91", None));
-    assert_eq!(list.outlines.len(), 4, "what lost is no outline of the list");
-    let sync = list.outlines[0].sync.clone().unwrap();
-    let winner = &sync.item.winner;
-    assert_eq!((winner.id.as_str(), winner.updates.value(), sync.conflict), ("x", 3, true));
-    assert!(matches!(winner.history.topmost().stamp, Stamp::Both { .. }));
-    assert_eq!(winner.history.len(), 2);
-    assert_eq!(sync.item.conflicts[0].data, "<outline text='lost'><s:sync id='x'/></outline>");
-    assert_eq!(list.outlines[1].parent, Some(0));
-    assert!(list.outlines[2].is_deleted());
-    assert!(list.outlines[3].sync.is_none());
-    assert_eq!(problems(&list).len(), 1);
-    assert!(problems(&list)[0].starts_with("4: an sx:sync is not taken: sx:sync has version"));
-    let undeclared =
-        body("<outline><sx:sync id='q' version='1'><sx:history by='A'/></sx:sync></outline>");
-    assert!(self::list(&undeclared).outlines[0].sync.is_some());
-}
-
-#[test]
-fn other_markup_keeps_its_place() {
-    let text =
-        body("<outline text='v'><rule v='1'><x/></rule><outline text='w'/><!-- c --></outline>");
-    let list = list(&text);
-    let kept: Vec<&str> =
-        list.outlines[0].other.iter().map(|place| text.get(place.clone()).unwrap()).collect();
-    assert_eq!(kept, ["<rule v='1'><x/></rule>"]);
-    assert_eq!(list.outlines[1].parent, Some(0));
 }
 
 /// Work is bounded by the length of the text, whatever it is made of: these took hours if it were

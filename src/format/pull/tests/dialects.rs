@@ -35,11 +35,9 @@ const FEB_1: &str = "Sun, 01 Feb 2026 00:00:00 GMT";
 
 #[test]
 fn a_feed_of_sse_091_is_followed_by_its_dates() {
-    let mut publisher = Publisher::default();
-    publisher.set(FEED, rss(JAN_2, JAN_2, &[item("b", 2, "P")]));
+    let mut publisher = Publisher::of(rss(JAN_2, JAN_2, &[item("b", 2, "P")]));
     publisher.set(&at("all"), rss("", JAN_2, &[item("a", 1, "P"), item("b", 2, "P")]));
-    let mut local = Local::default();
-    local.pull(&publisher);
+    let mut local = publisher.pulled();
     assert_eq!(local.asked, ["feed", "all"]);
     assert_eq!(local.titles(), ["a 1 P", "b 2 P"]);
     assert!(local.text().contains(OLD) && !local.text().contains("<sx:sharing"));
@@ -64,10 +62,9 @@ fn a_feed_of_sse_091_is_followed_by_its_dates() {
 /// An update that was truncated away is no conflict in SSE 0.91 (section 4.4.1, step 4).
 #[test]
 fn truncated_histories_of_sse_091_make_no_conflicts() {
-    let mut publisher = Publisher::default();
-    publisher.set(FEED, rss("", JAN_2, &[item("a", 1, "P")]).replace("<sx:related", "<sx:x"));
-    let mut local = Local::default();
-    local.pull(&publisher);
+    let mut publisher =
+        Publisher::of(rss("", JAN_2, &[item("a", 1, "P")]).replace("<sx:related", "<sx:x"));
+    let mut local = publisher.pulled();
     let cut = item("a", 3, "Q").replace("<sx:update", "<sx:nothing");
     publisher.set(FEED, rss("", JAN_9, &[cut]).replace("<sx:related", "<sx:x"));
     local.pull(&publisher);
@@ -77,39 +74,26 @@ fn truncated_histories_of_sse_091_make_no_conflicts() {
 
 #[test]
 fn collections_are_followed_like_feeds() {
-    let pox = |since: &str, until: &str, title: &str, updates: u32| {
-        format!(
-            "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\"><sx:sharing \
-             since=\"{since}\" until=\"{until}\"/><item><subject>{title}</subject><sx:sync id=\"i\" \
-             updates=\"{updates}\"><sx:history sequence=\"{updates}\" by=\"P\"/></sx:sync></item>\
-             </collection>"
-        )
-    };
-    let json = |since: &str, until: &str, title: &str, updates: u32| {
-        format!(
-            "{{\"sharing\":{{\"since\":\"{since}\",\"until\":\"{until}\"}},\"items\":[{{\"title\":\
-             \"{title}\",\"sync\":{{\"id\":\"i\",\"updates\":{updates},\"history\":[{{\"sequence\":\
-             {updates},\"by\":\"P\"}}]}}}}]}}"
-        )
-    };
-    for is_json in [false, true] {
-        let form = |since: &str, until: &str, title: &str, updates: u32| {
-            if is_json {
-                json(since, until, title, updates)
-            } else {
-                pox(since, until, title, updates)
-            }
+    let pox = "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\"><sx:sharing since=\"SINCE\" \
+               until=\"UNTIL\"/><item><subject>TITLE</subject><sx:sync id=\"i\" updates=\"UPDATES\">\
+               <sx:history sequence=\"UPDATES\" by=\"P\"/></sx:sync></item></collection>";
+    let json = "{\"sharing\":{\"since\":\"SINCE\",\"until\":\"UNTIL\"},\"items\":[{\"title\":\"TITLE\",\
+                \"sync\":{\"id\":\"i\",\"updates\":UPDATES,\"history\":[{\"sequence\":UPDATES,\
+                \"by\":\"P\"}]}}]}";
+    for form in [pox, json] {
+        let form = |since: &str, until: &str, title: &str, updates: &str| {
+            let values =
+                [("SINCE", since), ("UNTIL", until), ("TITLE", title), ("UPDATES", updates)];
+            values.iter().fold(form.to_owned(), |text, (name, value)| text.replace(name, value))
         };
-        let mut publisher = Publisher::default();
-        publisher.set(FEED, form("1", "2", "one", 1));
-        let mut local = Local::default();
-        local.pull(&publisher);
+        let mut publisher = Publisher::of(form("1", "2", "one", "1"));
+        let mut local = publisher.pulled();
         assert_eq!(local.titles(), ["one"]);
-        publisher.set(FEED, form("1", "3", "two", 2));
+        publisher.set(FEED, form("1", "3", "two", "2"));
         let outcome = local.pull(&publisher);
         assert_eq!(said(&outcome), ["changed two"]);
         assert_eq!(local.titles(), ["two"]);
-        publisher.set(FEED, form("4", "5", "three", 3));
+        publisher.set(FEED, form("4", "5", "three", "3"));
         assert!(local.pull(&publisher).was_out_of_sync);
     }
 }

@@ -54,8 +54,7 @@ fn a_feed_is_reconstructed_from_the_newest_to_the_oldest() {
 #[test]
 fn a_later_pull_reads_what_is_new() {
     let mut publisher = three("prev-archive");
-    let mut local = Local::default();
-    local.pull(&publisher);
+    let mut local = publisher.pulled();
     let outcome = local.pull(&publisher);
     assert_eq!((local.asked.as_slice(), outcome.replica), (&["feed".to_owned()][..], None));
     publisher.set(FEED, atom(&link("prev-archive", "archive/4"), &[("f", "f"), ("b", "b again")]));
@@ -76,8 +75,7 @@ fn an_archive_is_known_by_its_self() {
     let own = |n: &str| link("self", &at(&format!("kept/{n}")));
     publisher.set(FEED, atom(&link("previous", "get?n=1"), &[("b", "b")]));
     publisher.set(&at("get?n=1"), atom(&own("1"), &[("a", "a")]));
-    let mut local = Local::default();
-    local.pull(&publisher);
+    let mut local = publisher.pulled();
     publisher.set(FEED, atom(&link("previous", "get?n=2"), &[("c", "c")]));
     publisher.set(&at("get?n=2"), atom(&(own("2") + &link("previous", "get?n=1")), &[("b", "b")]));
     publisher.set(&at("get?n=1"), atom(&own("1"), &[("a", "not read again")]));
@@ -114,8 +112,7 @@ fn a_missing_archive_is_a_warning_and_read_when_it_is_there() {
 
 #[test]
 fn a_circle_ends() {
-    let mut publisher = Publisher::default();
-    publisher.set(FEED, atom(&link("prev-archive", "1"), &[("c", "c")]));
+    let mut publisher = Publisher::of(atom(&link("prev-archive", "1"), &[("c", "c")]));
     publisher.set(&at("1"), atom(&link("prev-archive", "2"), &[("b", "b")]));
     publisher.set(&at("2"), atom(&link("prev-archive", "1"), &[("a", "a")]));
     let mut local = Local::default();
@@ -148,8 +145,7 @@ fn what_is_beyond_a_limit_is_read_the_next_time() {
 #[test]
 fn a_document_that_lists_everything_replaces_what_is_kept() {
     let mut publisher = three("prev-archive");
-    let mut local = Local::default();
-    local.pull(&publisher);
+    let mut local = publisher.pulled();
     let head = "<fh:complete/>".to_owned() + &link("prev-archive", "archive/3");
     publisher.set(FEED, atom(&head, &[("e", "e"), ("z", "z"), ("z", "z twice")]));
     let outcome = local.pull(&publisher);
@@ -168,16 +164,14 @@ fn one_current_link_is_followed() {
     let mut publisher = three("prev-archive");
     publisher.set(&at("current"), publisher.documents[FEED].clone());
     publisher.set(FEED, atom(&link("current", "/current"), &[("old", "an old archive")]));
-    let mut local = Local::default();
-    local.pull(&publisher);
+    let mut local = publisher.pulled();
     assert_eq!(local.titles()[0], "e");
     assert_eq!(local.asked[..2], ["feed", "current"]);
     local.pull(&publisher);
     assert_eq!(local.asked, ["current"], "from then on it is what is subscribed to");
     // One hop only, whatever that one says (READINGS 3, row 4).
     publisher.set(&at("current"), atom(&link("current", "/feed"), &[("x", "x")]));
-    let mut local = Local::default();
-    local.pull(&publisher);
+    let local = publisher.pulled();
     assert_eq!(local.asked, ["feed", "current"]);
 }
 
@@ -234,10 +228,8 @@ fn a_walk_stops_before_the_replica_is_too_large_to_be_written() {
 
 #[test]
 fn deleted_entries_go_and_come_back() {
-    let mut publisher = Publisher::default();
-    publisher.set(FEED, atom("", &[("a", "a"), ("b", "b")]));
-    let mut local = Local::default();
-    local.pull(&publisher);
+    let mut publisher = Publisher::of(atom("", &[("a", "a"), ("b", "b")]));
+    let mut local = publisher.pulled();
     let gone =
         |id: &str| format!("<at:deleted-entry ref=\"urn:{id}\" when=\"2026-02-01T00:00:00Z\"/>");
     publisher.set(FEED, atom(&gone("a"), &[("b", "b")]));
@@ -250,10 +242,8 @@ fn deleted_entries_go_and_come_back() {
 
 #[test]
 fn a_delta_adds_and_says_nothing_by_what_it_leaves_out() {
-    let mut publisher = Publisher::default();
-    publisher.set(FEED, atom("", &[("a", "a"), ("b", "b")]));
-    let mut local = Local::default();
-    local.pull(&publisher);
+    let mut publisher = Publisher::of(atom("", &[("a", "a"), ("b", "b")]));
+    let mut local = publisher.pulled();
     publisher.deltas.insert(FEED.to_owned(), atom("", &[("c", "c"), ("a", "a, edited")]));
     assert_eq!(said(&local.pull(&publisher)), ["new c", "changed a, edited"]);
     assert_eq!(local.titles(), ["c", "a, edited", "b"]);
@@ -276,8 +266,7 @@ fn rss_is_known_by_its_guids() {
     publisher.set(FEED, rss(older, &items));
     let items = item(&guid("x"), "x") + &item("", "z") + "<item/>";
     publisher.set(&at("1"), rss("", &items));
-    let mut local = Local::default();
-    local.pull(&publisher);
+    let mut local = publisher.pulled();
     assert_eq!(local.titles(), ["x & more", "y", "z", ""]);
     let declaration = local.text().lines().next().unwrap_or_default().to_lowercase();
     assert!(declaration.contains("utf-8"), "{declaration}");
@@ -287,23 +276,19 @@ fn rss_is_known_by_its_guids() {
 
 #[test]
 fn an_archive_in_another_format_is_written_in_the_feeds() {
-    let mut publisher = Publisher::default();
-    publisher.set(FEED, atom(&link("prev-archive", "1"), &[("b", "b")]));
+    let mut publisher = Publisher::of(atom(&link("prev-archive", "1"), &[("b", "b")]));
     let rss = "<rss version=\"2.0\"><channel><title>t</title><item><guid>urn:a</guid>\
                <title>a</title></item></channel></rss>";
     publisher.set(&at("1"), rss);
-    let mut local = Local::default();
-    local.pull(&publisher);
+    let local = publisher.pulled();
     assert_eq!(local.titles(), ["b", "a"]);
     assert_eq!(local.text().matches("<entry").count(), 2);
 }
 
 #[test]
 fn a_damaged_document_is_mended_and_another_format_refused() {
-    let mut publisher = Publisher::default();
-    publisher.set(FEED, atom("", &[("a", "AT&T &nbsp; <br> x"), ("b", "b")]));
-    let mut local = Local::default();
-    local.pull(&publisher);
+    let mut publisher = Publisher::of(atom("", &[("a", "AT&T &nbsp; <br> x"), ("b", "b")]));
+    let mut local = publisher.pulled();
     assert_eq!(local.titles().len(), 2);
     for (text, wanted) in [
         ("<html><body>Sign in</body></html>", "is no feed"),
@@ -328,8 +313,7 @@ fn a_damaged_document_is_mended_and_another_format_refused() {
 
 #[test]
 fn pages_are_not_followed_and_said_to_be_there() {
-    let mut publisher = Publisher::default();
-    publisher.set(FEED, atom(&link("next", "?page=2"), &[("a", "a")]));
+    let publisher = Publisher::of(atom(&link("next", "?page=2"), &[("a", "a")]));
     let outcome = Local::default().pull(&publisher);
     assert!(outcome.warnings[0].starts_with("the feed has pages"), "{:?}", outcome.warnings);
 }

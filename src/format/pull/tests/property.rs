@@ -92,24 +92,20 @@ fn says(local: &Local) -> BTreeMap<usize, u32> {
 
 #[derive(Debug, Clone)]
 enum Step {
-    Change {
-        id: usize,
-        deletes: bool,
-    },
-    Pull {
-        lost: Vec<usize>,
-        requests: usize,
-    },
+    /// Changes the entry of that id, or deletes it.
+    Change(usize, bool),
+    /// A pull with so many requests while those archives are lost.
+    Pull(Vec<usize>, usize),
     /// The publisher cannot be reached at all.
     Outage,
 }
 
 fn step() -> impl Strategy<Value = Step> {
+    let change = (0..9usize, prop::bool::weighted(0.25));
+    let pull = (vec(0..8usize, 0..4), 2..8usize);
     prop_oneof![
-        8 => (0..9usize, prop::bool::weighted(0.25))
-            .prop_map(|(id, deletes)| Step::Change { id, deletes }),
-        3 => (vec(0..8usize, 0..4), 2..8usize)
-            .prop_map(|(lost, requests)| Step::Pull { lost, requests }),
+        8 => change.prop_map(|(id, deletes)| Step::Change(id, deletes)),
+        3 => pull.prop_map(|(lost, requests)| Step::Pull(lost, requests)),
         1 => Just(Step::Outage),
     ]
 }
@@ -119,8 +115,8 @@ fn ends_as_the_feed_is(steps: Vec<Step>) -> Result<(), TestCaseError> {
     blog.change(0, false);
     for step in steps {
         match step {
-            Step::Change { id, deletes } => blog.change(id, deletes),
-            Step::Pull { lost, requests } => {
+            Step::Change(id, deletes) => blog.change(id, deletes),
+            Step::Pull(lost, requests) => {
                 let publisher = blog.publisher(&lost.into_iter().collect());
                 let limits = PullLimits { requests, ..PullLimits::STANDARD };
                 let outcome = local.try_pull(&publisher, limits).unwrap();
@@ -144,13 +140,10 @@ fn ends_as_the_feed_is(steps: Vec<Step>) -> Result<(), TestCaseError> {
 
 #[test]
 fn what_comes_out_of_an_old_gap_stays_below_a_newer_one() {
-    let change = |id, deletes| Step::Change { id, deletes };
-    let mut steps: Vec<Step> = [1, 2, 3, 0, 1, 6, 4, 2].map(|id| change(id, false)).into();
-    steps.push(change(0, true));
-    steps.push(Step::Pull { lost: vec![2], requests: 2 });
-    steps.extend([1, 2, 3].map(|id| change(id, false)));
-    steps.push(Step::Pull { lost: vec![3], requests: 3 });
-    steps.push(change(3, false));
+    let mut steps: Vec<Step> = [1, 2, 3, 0, 1, 6, 4, 2].map(|id| Step::Change(id, false)).into();
+    steps.extend([Step::Change(0, true), Step::Pull(vec![2], 2)]);
+    steps.extend([1, 2, 3].map(|id| Step::Change(id, false)));
+    steps.extend([Step::Pull(vec![3], 3), Step::Change(3, false)]);
     ends_as_the_feed_is(steps).unwrap();
 }
 

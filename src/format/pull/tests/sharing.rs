@@ -44,25 +44,18 @@ fn until(local: &Local) -> Option<String> {
     }
 }
 
-/// What the replica has: id, updates, whether it is deleted.
-fn has(local: &Local) -> Vec<(String, u32, bool)> {
+/// What the replica has: each id with its updates, and `x` where it is deleted.
+fn has(local: &Local) -> String {
     let (_, items) = read(local.text());
-    let mut has: Vec<_> = items
-        .iter()
-        .map(|item| match item {
-            item::ReplicaItem::Shared(shared) => {
-                let winner = &shared.item.winner;
-                (winner.id.to_string(), winner.updates.value(), winner.deleted)
-            }
-            other => panic!("{other:?}"),
-        })
-        .collect();
+    let of = |item: &item::ReplicaItem| {
+        let item::ReplicaItem::Shared(shared) = item else { panic!("{item:?}") };
+        let winner = &shared.item.winner;
+        let mark = if winner.deleted { "x" } else { "" };
+        format!("{}{}{mark}", winner.id, winner.updates.value())
+    };
+    let mut has: Vec<String> = items.iter().map(of).collect();
     has.sort();
-    has
-}
-
-fn known(items: &[(&str, u32, bool)]) -> Vec<(String, u32, bool)> {
-    items.iter().map(|(id, updates, deleted)| ((*id).to_owned(), *updates, *deleted)).collect()
+    has.join(" ")
 }
 
 fn publisher() -> Publisher {
@@ -79,7 +72,7 @@ fn the_complete_feed_is_read_first() {
     let mut local = Local::default();
     let outcome = local.pull(&publisher);
     assert_eq!(local.asked, ["feed", "all"]);
-    assert_eq!(has(&local), known(&[("a", 1, false), ("b", 2, false), ("c", 1, false)]));
+    assert_eq!(has(&local), "a1 b2 c1");
     assert_eq!(until(&local).as_deref(), Some("5"));
     assert_eq!((outcome.living, outcome.changes.len(), outcome.was_out_of_sync), (3, 3, false));
     // What the publisher told this subscriber is not for others (section 2.2).
@@ -96,8 +89,7 @@ fn the_earlier_until_counts() {
         publisher.set(FEED, rss(&bounds("2", partial), &[item("b", 2, "P")]));
         let sharing = format!("<sx:sharing since=\"0\" until=\"{whole}\"/>");
         publisher.set(&at("all"), rss(&sharing, &[item("b", 2, "P")]));
-        let mut local = Local::default();
-        local.pull(&publisher);
+        let local = publisher.pulled();
         assert_eq!(until(&local).as_deref(), Some(expected));
     }
 }
@@ -105,14 +97,13 @@ fn the_earlier_until_counts() {
 #[test]
 fn partial_feeds_are_merged() {
     let mut publisher = publisher();
-    let mut local = Local::default();
-    local.pull(&publisher);
+    let mut local = publisher.pulled();
     let changes = [gone("a", 2), item("c", 2, "P"), item("d", 1, "P")];
     publisher.set(FEED, rss(&bounds("5", "9"), &changes));
     let outcome = local.pull(&publisher);
     assert_eq!(local.asked, ["feed"]);
     assert_eq!(said(&outcome), ["deleted a 2", "changed c 2", "new d 1"]);
-    assert_eq!(has(&local)[0], ("a".to_owned(), 2, true));
+    assert_eq!(has(&local), "a2x b2 c2 d1");
     assert_eq!((until(&local).as_deref(), outcome.living, outcome.tombstones), (Some("9"), 3, 1));
     // An older partial feed, from a cache, say, undoes nothing.
     publisher.set(FEED, rss(&bounds("2", "9"), &[item("a", 1, "P")]));
@@ -124,8 +115,7 @@ fn partial_feeds_are_merged() {
 #[test]
 fn who_was_away_too_long_starts_again() {
     let mut publisher = publisher();
-    let mut local = Local::default();
-    local.pull(&publisher);
+    let mut local = publisher.pulled();
     // Greater by code points, as section 4.1.2 compares.
     publisher.set(FEED, rss(&bounds("6", "9"), &[item("d", 1, "P")]));
     publisher.set(
@@ -135,7 +125,7 @@ fn who_was_away_too_long_starts_again() {
     let outcome = local.pull(&publisher);
     assert!(outcome.was_out_of_sync);
     assert_eq!(local.asked, ["feed", "all"]);
-    assert_eq!(has(&local), known(&[("c", 1, false), ("d", 1, false)]));
+    assert_eq!(has(&local), "c1 d1");
     assert_eq!(said(&outcome), ["new d 1", "forgotten a 1", "forgotten b 2"]);
     // The cached until is the feed's again.
     local.pull(&publisher);
@@ -147,14 +137,13 @@ fn without_a_complete_feed_the_partial_one_is_all() {
     let mut publisher = publisher();
     let sharing = |since: &str| format!("<sx:sharing since=\"{since}\" until=\"9\"/>");
     publisher.set(FEED, rss(&sharing("1"), &[item("a", 1, "P")]));
-    let mut local = Local::default();
-    local.pull(&publisher);
+    let mut local = publisher.pulled();
     publisher.set(FEED, rss(&sharing("99"), &[item("b", 1, "P")]));
     assert!(local.pull(&publisher).was_out_of_sync);
-    assert_eq!(has(&local), known(&[("b", 1, false)]));
+    assert_eq!(has(&local), "b1");
     publisher.set(FEED, rss("", &[item("c", 1, "P")]));
     local.pull(&publisher);
-    assert_eq!(has(&local), known(&[("b", 1, false), ("c", 1, false)]), "nothing tells a gap");
+    assert_eq!(has(&local), "b1 c1", "nothing tells a gap");
 }
 
 /// Without bounds nobody can tell what was missed, so the complete feed is read each time.
@@ -163,8 +152,7 @@ fn a_feed_without_bounds_is_read_whole_each_time() {
     let mut publisher = publisher();
     let sharing = format!("<sx:sharing>{COMPLETE}</sx:sharing>");
     publisher.set(FEED, rss(&sharing, &[item("b", 2, "P")]));
-    let mut local = Local::default();
-    local.pull(&publisher);
+    let mut local = publisher.pulled();
     assert_eq!(local.asked, ["feed", "all"]);
     let outcome = local.pull(&publisher);
     assert_eq!(local.asked, ["feed", "all"], "both answer 304");
@@ -194,14 +182,13 @@ fn where_the_complete_feed_cannot_be_had_nothing_changes() {
 #[test]
 fn conflicts_are_kept_and_broken_items_left_out() {
     let mut publisher = publisher();
-    let mut local = Local::default();
-    local.pull(&publisher);
+    let mut local = publisher.pulled();
     let broken = item("z", 1, "P").replace("updates=\"1\"", "updates=\"0\"");
     publisher.set(FEED, rss(&bounds("5", "9"), &[item("b", 2, "Q"), broken]));
     let outcome = local.pull(&publisher);
     assert!(local.text().contains("<sx:conflicts>"), "{}", local.text());
     assert!(outcome.warnings[0].ends_with("the item is left out"), "{:?}", outcome.warnings);
-    assert_eq!(has(&local).len(), 3);
+    assert_eq!(has(&local).split(' ').count(), 3);
     local.pull(&publisher);
     // One that is not well-formed costs no other one, and what only the gateway can read is no fault.
     let broken = item("y", 1, "P").replace("<title", "<title a=1");
@@ -209,14 +196,13 @@ fn conflicts_are_kept_and_broken_items_left_out() {
     publisher.set(FEED, rss(&bounds("5", "10"), &[broken, odd]));
     let outcome = local.pull(&publisher);
     assert!(outcome.warnings[0].ends_with("the item is left out"), "{:?}", outcome.warnings);
-    assert_eq!((outcome.warnings.len(), has(&local).len()), (1, 4));
+    assert_eq!((outcome.warnings.len(), has(&local).split(' ').count()), (1, 4));
 }
 
 #[test]
 fn what_is_broken_is_refused() {
     let mut publisher = publisher();
-    let mut local = Local::default();
-    local.pull(&publisher);
+    let mut local = publisher.pulled();
     let cut = rss(&bounds("5", "9"), &[item("b", 3, "P")]).replace("</channel></rss>", "</cha");
     publisher.set(FEED, cut);
     let before = local.saved.clone();
@@ -228,8 +214,7 @@ fn what_is_broken_is_refused() {
 #[test]
 fn a_feed_that_loses_its_markup_leaves_the_replica_as_it_was() {
     let mut publisher = publisher();
-    let mut local = Local::default();
-    local.pull(&publisher);
+    let mut local = publisher.pulled();
     publisher.set(
         FEED,
         "<rss version=\"2.0\"><channel><title>t</title><item><guid>1</guid>\
@@ -245,7 +230,7 @@ fn a_feed_that_loses_its_markup_leaves_the_replica_as_it_was() {
     assert_eq!(other.titles(), ["plain"]);
     publisher.set(FEED, rss(&bounds("2", "5"), &[item("b", 2, "P")]));
     local.pull(&publisher);
-    assert_eq!(has(&local).len(), 3, "it goes on when the markup is there again");
+    assert_eq!(has(&local).split(' ').count(), 3, "it goes on when the markup is there again");
     let error = other.try_pull(&publisher, PullLimits::STANDARD).unwrap_err().to_string();
     assert!(error.contains("has sync markup and had no sync markup"), "{error}");
     assert_eq!(other.titles(), ["plain"]);
@@ -258,8 +243,7 @@ fn feedsync_stays_feedsync() {
         *text = text
             .replace("http://www.microsoft.com/schemas/sse", "http://feedsync.org/2007/feedsync");
     }
-    let mut local = Local::default();
-    local.pull(&publisher);
+    let local = publisher.pulled();
     assert!(local.text().contains("feedsync.org") && !local.text().contains("schemas/sse"));
-    assert_eq!(has(&local).len(), 3);
+    assert_eq!(has(&local).split(' ').count(), 3);
 }

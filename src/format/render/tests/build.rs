@@ -2,13 +2,11 @@
 
 use crate::parse;
 use crate::render::{Addresses, Container, Dialect, HistoryPlace, Page, ViewKind, document};
-use quick_xml::events::Event;
-use quick_xml::name::ResolveResult;
-use quick_xml::reader::NsReader;
 use tidegate_core::model::{
     Count, Deletion, EndpointId, FeedState, Format, History, Item, ItemStatus, Markup, Revision,
     Shared, Skeleton, Stamp, SyncId, Tick, Time, Update, Version,
 };
+use tidegate_core::xml::doc::{self, Doc};
 use tidegate_core::xml::{self, tag};
 
 /// The time that everything here happens at.
@@ -178,48 +176,19 @@ pub fn cut(document: &str) -> (Skeleton, Vec<Markup>) {
     let limits = parse::Limits::default();
     let decoded = parse::decode(document.as_bytes(), None, &limits).unwrap();
     let document = parse::document(&decoded.text, None, &limits).unwrap();
-    let entries = document.entries.iter().map(|entry| parse::own(&document, entry)).collect();
-    (document.skeleton, entries)
+    let entries = document.entries.iter().map(|entry| {
+        let markup = parse::own(&document, entry);
+        // What an entry says on its own is what it said in its document.
+        assert_eq!(parse::again(&markup).as_deref(), Some(entry.fields()), "{}", markup.xml);
+        markup
+    });
+    (document.skeleton.clone(), entries.collect())
 }
 
-/// Fails unless a text is well-formed XML with one root, whose prefixes are all bound, and without
-/// characters that XML forbids.
+/// Fails unless a strict processor takes a text, and reads in it what quick-xml does.
 pub fn check_well_formed(text: &str) {
-    let mut reader = NsReader::from_str(text);
-    reader.config_mut().enable_all_checks(true);
-    let (mut depth, mut roots) = (0_usize, 0_usize);
-    loop {
-        let (namespace, event) =
-            reader.read_resolved_event().unwrap_or_else(|error| panic!("{error} in\n{text}"));
-        let unknown = matches!(namespace, ResolveResult::Unknown(_));
-        assert!(!unknown, "{namespace:?} {event:?} in\n{text}");
-        let at_top = depth == 0;
-        match &event {
-            Event::Start(tag) | Event::Empty(tag) => {
-                roots += usize::from(at_top);
-                depth += usize::from(matches!(event, Event::Start(_)));
-                let mut names = Vec::new();
-                for attribute in tag.attributes() {
-                    let attribute = attribute.unwrap_or_else(|e| panic!("{e} in {tag:?}"));
-                    let (space, local) = reader.resolver().resolve_attribute(attribute.key);
-                    assert!(!matches!(space, ResolveResult::Unknown(_)), "{tag:?} in\n{text}");
-                    assert!(!attribute.value.contains('<'), "{tag:?}");
-                    let name = (format!("{space:?}"), local.into_inner().to_owned());
-                    assert!(!names.contains(&name), "{tag:?} in\n{text}");
-                    names.push(name);
-                }
-            }
-            Event::End(_) => depth -= 1,
-            Event::Text(piece) => {
-                assert!(!at_top || piece.trim().is_empty(), "text outside the root");
-            }
-            Event::Eof => break,
-            _ => {}
-        }
-    }
-    assert_eq!((depth, roots), (0, 1), "in\n{text}");
-    let forbidden = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{7F}'..);
-    assert!(!text.contains(forbidden));
+    assert!(Doc::read_flawless(text).is_some(), "{text}");
+    doc::testing::check(text);
 }
 
 /// The ids and titles that a foreign reader finds.

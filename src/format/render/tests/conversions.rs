@@ -34,45 +34,6 @@ fn every_entry_fits_every_document() {
     }
 }
 
-fn atom03(content: &str) -> String {
-    let feed = format!(
-        "<feed version='0.3' xmlns='http://purl.org/atom/ns#'><entry><id>i</id>{content}</entry></feed>"
-    );
-    let text = Feed::new(Format::Atom03, &feed).entries();
-    let start = text.find("</sx:sync><id>i</id>").unwrap() + "</sx:sync><id>i</id>".len();
-    text[start..].trim_end_matches("</entry>").to_owned()
-}
-
-#[test]
-fn atom_03_modes() {
-    let seen = "<updated>2026-11-20T16:21:05Z</updated>";
-    for (old, new) in [
-        ("<title>a &amp; b</title>", "<title type=\"text\">a &amp; b</title>"),
-        (
-            "<content type='text/html'>&lt;b&gt;</content>",
-            "<content type=\"html\">&lt;b&gt;</content>",
-        ),
-        (
-            "<content type='application/xhtml+xml'>\n<div xml:lang='de'>a<b/></div>\n</content>",
-            "<content type=\"xhtml\"><div xmlns=\"http://www.w3.org/1999/xhtml\" \
-             xml:lang=\"de\">a<b/></div></content>",
-        ),
-        (
-            "<content type='image/png' mode='base64'>aGk= !</content>",
-            "<content type=\"image/png\">aGk=!</content>",
-        ),
-        (
-            "<content type='multipart/alternative'><content>t</content>\
-             <content type='text/html' mode='escaped'>&lt;i&gt;</content></content>",
-            "<content type=\"html\">&lt;i&gt;</content>",
-        ),
-        ("<author>Bare</author>", "<author><name>Bare</name></author>"),
-        ("<foo:x xmlns:foo='urn:f'/>", "<foo:x/>"),
-    ] {
-        assert_eq!(atom03(old), format!("{new}{seen}"), "{old}");
-    }
-}
-
 #[test]
 fn what_cannot_be_read_is_shown_by_its_card() {
     let card = Card {

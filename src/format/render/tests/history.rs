@@ -1,6 +1,5 @@
 //! Archive documents, the links between them, and `fh:complete`.
 
-use super::build::read_back;
 use super::golden::all;
 use crate::render::{ArchiveDocument, HistoryPlace, LinkForms, ViewKind};
 
@@ -15,59 +14,6 @@ pub(super) fn place() -> HistoryPlace {
             next: Some(format!("{AT}/archive/d")),
         }),
         ..HistoryPlace::default()
-    }
-}
-
-/// The links of a document as relation and address, as a foreign reader sees them.
-fn links(text: &str) -> Vec<(String, String)> {
-    let read = feed_rs::parser::parse(text.as_bytes()).unwrap();
-    let links = read.links.into_iter();
-    links.map(|link| (link.rel.unwrap_or_default(), link.href)).collect()
-}
-
-fn link<'a>(links: &'a [(String, String)], relation: &str) -> Vec<&'a str> {
-    let found = links.iter().filter(|(rel, _)| rel == relation);
-    found.map(|(_, address)| address.as_str()).collect()
-}
-
-/// An archive between two others, which is nothing to subscribe to; what readers read of a feed with
-/// archives; a feed that lists all that it has.
-#[test]
-fn a_document_says_where_it_stands() {
-    let whole = HistoryPlace { complete: true, ..HistoryPlace::default() };
-    let newest = HistoryPlace { archive: None, ..place() };
-    let older = [("prev-archive", "/archive/b"), ("previous", "/archive/b")];
-    let around = [("self", "/archive/c"), ("current", ""), ("next-archive", "/archive/d")];
-    for (history, kind, mark, leads) in [
-        (place(), ViewKind::Reader, Some("archive"), [&around[..], &older].concat()),
-        (newest, ViewKind::Reader, None, [&[("self", "")][..], &older].concat()),
-        (whole, ViewKind::Complete, Some("complete"), vec![("self", "/complete")]),
-    ] {
-        for (name, mut feed) in all() {
-            feed.history = history.clone();
-            feed.addresses.hub = Some("https://gate.example/websub".to_owned());
-            let text = feed.render(kind);
-            for known in ["archive", "complete"] {
-                let marks = text.matches(&format!("<fh:{known}/>")).count();
-                assert_eq!(marks, usize::from(mark == Some(known)), "{name}: {text}");
-            }
-            let links = links(&text);
-            let relations = around.into_iter().chain(older).map(|(relation, _)| relation);
-            for relation in relations.chain(["next", "first", "last"]) {
-                let leads = leads.iter().filter(|(other, _)| *other == relation);
-                let wanted: Vec<_> = leads.map(|(_, path)| format!("{AT}{path}")).collect();
-                assert_eq!(link(&links, relation), wanted, "{name} {relation}");
-            }
-            for relation in ["hub", "http://api.friendfeed.com/2008/03#sup"] {
-                let is_archive = mark == Some("archive");
-                assert_eq!(link(&links, relation).is_empty(), is_archive, "{name} {relation}");
-            }
-            assert_eq!(read_back(&text).len(), feed.items.len(), "{name}");
-            // What we say is what we believe of others.
-            let limits = crate::parse::Limits::default();
-            let read = crate::parse::document(&text, None, &limits).unwrap();
-            assert_eq!(read.head.complete, mark == Some("complete"), "{name}");
-        }
     }
 }
 

@@ -1,12 +1,10 @@
 //! Lists as OPML: what they say and where it stands.
 
-use super::build::{Feed, NOW, check_well_formed, version};
+use super::build::{Feed, NOW, version};
 use crate::parse::opml::{Outline, OutlineList, read};
 use crate::parse::{self, Limits};
-use crate::render::{Container, ViewKind};
-use tidegate_core::model::{
-    Format, Item, ItemStatus, OUTLINE_DEPTH, Shared, SyncId, Tick, Time, Version,
-};
+use crate::render::ViewKind;
+use tidegate_core::model::{Item, ItemStatus, OUTLINE_DEPTH, Shared, SyncId, Tick, Time, Version};
 
 /// A feed of what a list says, each item by the sync id `x.` and its text.
 fn feed(outlines: &str) -> Feed {
@@ -36,7 +34,7 @@ fn shown(feed: &Feed, kind: ViewKind) -> OutlineList {
 fn tree(list: &OutlineList) -> String {
     let name = |outline: &Outline| {
         let sync = outline.sync.as_ref().unwrap();
-        let mark = if sync.item.winner.deleted { "x" } else { "" };
+        let mark = if outline.is_deleted() { "x" } else { "" };
         let conflict = if sync.conflict { "!" } else { "" };
         let folder: String = list.folder(outline).iter().map(|text| format!("{text}/")).collect();
         format!("{folder}{}{mark}{conflict}", outline.text().unwrap())
@@ -48,25 +46,14 @@ fn tree(list: &OutlineList) -> String {
 fn outlines_stand_where_they_stood() {
     let feed = feed(
         "<outline text='f'><outline text='a' xmlUrl='http://a/'/><outline text='g'><outline \
-         text='b' type='rss' xmlUrl='http://b/' htmlUrl='http://b/'/></outline></outline>\
-         <outline text='c' type='link' url='http://c/'/>",
+         text='b' xmlUrl='http://b/'/></outline></outline><outline text='c' type='link'/>",
     );
     for kind in [ViewKind::Reader, ViewKind::Sync, ViewKind::Complete] {
         let list = shown(&feed, kind);
         assert_eq!(tree(&list), "f f/a f/g f/g/b c");
-        assert_eq!(list.title.as_deref(), Some("Ours"));
-        let owner = list.head.iter().find(|(name, _)| *name == "ownerId").unwrap();
-        assert_eq!(owner.1, "http://me.example/");
-        let b = &list.outlines[3];
-        assert_eq!(b.site(), Some("http://b/"));
-        assert_eq!(b.attribute("type"), Some("rss"));
-        assert_eq!(list.outlines[4].attribute("url"), Some("http://c/"));
-        assert_eq!(list.outlines[4].site(), None);
         let sharing = list.sharing.unwrap();
-        assert_eq!(
-            (sharing.version.as_str(), sharing.since.is_some()),
-            ("0.91", kind != ViewKind::Reader)
-        );
+        let has_since = kind != ViewKind::Reader;
+        assert_eq!((sharing.version.as_str(), sharing.since.is_some()), ("0.91", has_since));
     }
 }
 
@@ -178,28 +165,6 @@ fn feed_item(outlines: &str, at: usize) -> Item {
     feed(outlines).items.remove(at)
 }
 
-/// A link for each item of another feed.
-#[test]
-fn posts_are_links() {
-    let mut feed = Feed::new(
-        Format::Rss20,
-        "<rss version=\"2.0\"><channel><title>News</title><link>http://p/</link>\
-         <item><title>One &amp; only</title><link>http://p/1</link><guid>http://p/1</guid>\
-         <category>a/b</category><pubDate>Fri, 02 Jan 2026 00:00:00 GMT</pubDate></item>\
-         <item><description>no title</description></item></channel></rss>",
-    );
-    feed.container = Some(Container::Opml);
-    feed.items[1].shared.winner.id = id("other");
-    let list = shown(&feed, ViewKind::Reader);
-    assert_eq!(list.title.as_deref(), Some("News"));
-    let [one, two] = &list.outlines[..] else { panic!() };
-    for (name, value) in [("text", "One & only"), ("type", "link"), ("url", "http://p/1")] {
-        assert_eq!(one.attribute(name), Some(value));
-    }
-    assert_eq!(one.sync.as_ref().unwrap().item.winner.id, feed.items[0].shared.winner.id);
-    assert_eq!(two.attribute("url"), None);
-}
-
 #[test]
 fn what_stands_too_deep_stands_beside() {
     let mut feed = feed("<outline text='0'/>");
@@ -217,9 +182,8 @@ fn what_stands_too_deep_stands_beside() {
         items.push(item);
     }
     feed.items = items;
-    let text = feed.render_unchecked(ViewKind::Reader);
-    check_well_formed(&text);
-    let list = read(&text).unwrap();
+    let list = read(&feed.render_unchecked(ViewKind::Reader)).unwrap();
+    assert!(list.problems.is_empty() && list.is_whole, "{:?}", list.problems);
     assert_eq!(list.outlines.len(), OUTLINE_DEPTH + 20);
 }
 

@@ -2,7 +2,7 @@ use super::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use tidegate_core::model::{ItemStatus, Time};
+use tidegate_core::model::{ArchiveId, ItemStatus, Time};
 
 fn tick(seconds: i64) -> Tick {
     Tick::at(Time::from_unix(seconds))
@@ -21,36 +21,30 @@ fn known(name: &str, at: i64, deleted: bool) -> LedgerEntry {
     }
 }
 
-struct Scene {
-    feed: FeedName,
-    endpoint: EndpointId,
-    known: Vec<LedgerEntry>,
-    order: Vec<SyncId>,
+/// Seals a feed of that name and endpoint.
+fn seal_of(
+    (feed, endpoint): (&str, &str),
+    known: &[LedgerEntry],
+    order: &[&str],
+    chain: &mut Chain,
+    entries: u32,
+) -> Vec<Seal> {
+    let (feed, endpoint) = (FeedName::new(feed).unwrap(), EndpointId::own(endpoint).unwrap());
+    let order: Vec<SyncId> = order.iter().map(|id| SyncId::new(id).unwrap()).collect();
+    let living = known.iter().filter(|known| !known.is_deleted());
+    let unsealed = Unsealed {
+        feed: &feed,
+        endpoint: &endpoint,
+        upstream: "https://example.org/feed",
+        items: known.iter().collect(),
+        borne: living.map(|known| known.published_id.as_str()).collect(),
+        order: &order,
+        tick: tick(100),
+    };
+    seal(chain, &policy(entries), unsealed)
 }
 
-impl Scene {
-    fn new(known: Vec<LedgerEntry>, order: &[&str]) -> Self {
-        Self {
-            feed: FeedName::new("news").unwrap(),
-            endpoint: EndpointId::own("gate.example").unwrap(),
-            known,
-            order: order.iter().map(|id| SyncId::new(id).unwrap()).collect(),
-        }
-    }
-
-    fn unsealed(&self) -> Unsealed<'_> {
-        let living = self.known.iter().filter(|known| !known.is_deleted());
-        Unsealed {
-            feed: &self.feed,
-            endpoint: &self.endpoint,
-            upstream: "https://example.org/feed",
-            items: self.known.iter().collect(),
-            borne: living.map(|known| known.published_id.as_str()).collect(),
-            order: &self.order,
-            tick: tick(100),
-        }
-    }
-}
+const NEWS: (&str, &str) = ("news", "gate.example");
 
 fn policy(entries: u32) -> Policy {
     Policy { entries, ..Policy::default() }
@@ -76,9 +70,8 @@ fn a_segment_is_due_when_it_is_full_or_an_unsealed_entry_leaves() {
 #[test]
 fn a_segment_lists_the_newest_first_and_follows_the_one_before() {
     let items = vec![known("b", 2, false), known("a", 2, false), known("z", 1, false)];
-    let scene = Scene::new(items, &["b", "a"]);
     let mut chain = Chain::default();
-    let seals = seal(&mut chain, &policy(2), scene.unsealed());
+    let seals = seal_of(NEWS, &items, &["b", "a"], &mut chain, 2);
     assert_eq!(seals.len(), 2);
     assert_eq!(names(&seals[0]), ["z"]);
     assert_eq!(names(&seals[1]), ["b", "a"]);
@@ -94,38 +87,37 @@ fn a_segment_lists_the_newest_first_and_follows_the_one_before() {
 fn an_id_that_a_living_item_bears_is_not_said_to_be_deleted() {
     let mut twin = known("twin", 2, true);
     twin.published_id = "urn:a".to_owned();
-    let scene = Scene::new(vec![known("a", 1, false), twin, known("gone", 2, true)], &["a"]);
-    let seals = seal(&mut Chain::default(), &policy(9), scene.unsealed());
+    let items = [known("a", 1, false), twin, known("gone", 2, true)];
+    let seals = seal_of(NEWS, &items, &["a"], &mut Chain::default(), 9);
     assert_eq!(names(&seals[0]), ["gone", "a"]);
-    let nothing = Scene::new(Vec::new(), &[]);
     let mut chain = Chain::default();
-    assert!(seal(&mut chain, &policy(9), nothing.unsealed()).is_empty());
+    assert!(seal_of(NEWS, &[], &[], &mut chain, 9).is_empty());
     assert_eq!((chain.next, chain.newest), (0, None));
 }
 
 #[test]
 fn ids_differ_with_what_is_listed_and_with_what_came_before() {
-    let base = || Scene::new(vec![known("a", 1, false)], &["a"]);
-    let id = |scene: &Scene, chain: &mut Chain| {
-        seal(chain, &policy(9), scene.unsealed()).remove(0).id.to_string()
+    let base = || known("a", 1, false);
+    let id = |feed, known: LedgerEntry, chain: &mut Chain| {
+        seal_of(feed, &[known], &["a"], chain, 9).remove(0).id
     };
-    let first = id(&base(), &mut Chain::default());
-    assert_eq!(first, id(&base(), &mut Chain::default()), "the same segment has the same id");
-    let mut seen = BTreeSet::from([first]);
+    let first = id(NEWS, base(), &mut Chain::default());
+    assert_eq!(first, id(NEWS, base(), &mut Chain::default()), "the same segment has the same id");
     let mut chain = Chain::default();
-    for _ in 0..2 {
-        id(&base(), &mut chain);
+    id(NEWS, base(), &mut chain);
+    let second = id(NEWS, base(), &mut chain);
+    assert_eq!(chain.newest.as_ref(), Some(&second));
+    let mut all = vec![first, second];
+    for (feed, known) in [
+        (("other", "gate.example"), base()),
+        (("news", "gate.example2"), base()),
+        (NEWS, LedgerEntry { tick: tick(2), ..base() }),
+        (NEWS, LedgerEntry { bytes: 8, ..base() }),
+    ] {
+        all.push(id(feed, known, &mut Chain::default()));
     }
-    let second = chain.newest.as_ref().map(ToString::to_string);
-    assert!(seen.insert(second.unwrap()), "one that follows another differs");
-    let mut others = [base(), base(), base(), base()];
-    others[0].feed = FeedName::new("other").unwrap();
-    others[1].endpoint = EndpointId::own("gate.example2").unwrap();
-    others[2].known[0].tick = tick(2);
-    others[3].known[0].bytes = 8;
-    for other in others {
-        assert!(seen.insert(id(&other, &mut Chain::default())));
-    }
+    let each: BTreeSet<&str> = all.iter().map(ArchiveId::as_str).collect();
+    assert_eq!(each.len(), all.len(), "{all:?}");
 }
 
 proptest! {
@@ -135,14 +127,13 @@ proptest! {
     fn everything_unsealed_is_sealed_once(ticks in vec(0_i64..20, 0..60), entries in 1_u32..15) {
         let items: Vec<LedgerEntry> =
             ticks.iter().enumerate().map(|(n, at)| known(&format!("i{n}"), *at, n % 5 == 0)).collect();
-        let scene = Scene::new(items, &["i3", "i1", "i2"]);
-        let mut chain = Chain::default();
-        let seals = seal(&mut chain, &policy(entries), scene.unsealed());
+        let order = ["i3", "i1", "i2"];
+        let seals = seal_of(NEWS, &items, &order, &mut Chain::default(), entries);
         let listed: Vec<&SyncId> =
             seals.iter().flat_map(|seal| seal.items.iter().rev()).collect();
         let once: BTreeSet<&SyncId> = listed.iter().copied().collect();
         prop_assert_eq!((listed.len(), once.len()), (ticks.len(), ticks.len()));
-        let at = |id: &SyncId| scene.known.iter().find(|known| known.id == *id).unwrap().tick;
+        let at = |id: &SyncId| items.iter().find(|known| known.id == *id).unwrap().tick;
         prop_assert!(listed.is_sorted_by_key(|id| at(id)));
         let fewest = ticks.len().div_ceil(entries as usize);
         prop_assert_eq!(seals.len(), fewest);

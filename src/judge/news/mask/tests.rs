@@ -1,9 +1,9 @@
 use super::*;
 use crate::news::{changed, fingerprint};
+use crate::testing::{read, rss};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use tidegate_core::model::*;
-use tidegate_format::parse::{self, Limits};
 
 const HOUR: u64 = 3600;
 
@@ -14,15 +14,13 @@ struct Watch {
     in_hold: bool,
 }
 
-fn blank(name: &str) -> LedgerEntry {
-    let standing = ItemStatus::Current;
-    LedgerEntry { standing, published: None, bytes: 0, ..LedgerEntry::left(name) }
-}
-
 impl Watch {
     fn new(fields: &str) -> Self {
         let now = Time::from_unix(1_800_000_000);
-        let mut watch = Self { known: blank("a"), now, in_hold: false };
+        let standing = ItemStatus::Current;
+        let left = LedgerEntry::left("a");
+        let known = LedgerEntry { standing, published: None, bytes: 0, ..left };
+        let mut watch = Self { known, now, in_hold: false };
         watch.sees(fields);
         watch
     }
@@ -39,8 +37,8 @@ impl Watch {
     }
 
     fn sees(&mut self, fields: &str) -> MaskUpdate {
-        let text = format!("<rss version=\"2.0\"><channel><item>{fields}</item></channel></rss>");
-        let document = parse::document(&text, None, &Limits::default()).unwrap();
+        let text = rss(&format!("<item>{fields}</item>"));
+        let document = read(&text);
         let fingerprint = fingerprint(&document.entries[0], &[]);
         let changed = changed(&self.known.prints, &fingerprint.prints);
         let lesson = learn(&MaskInput {
@@ -66,42 +64,25 @@ impl Watch {
 /// Titles that follow each other within two days, and which of them count: `x` does.
 #[test]
 fn words_always_go_out_and_what_never_rests_twice() {
-    let stories: [(&[&str], &str); 12] = [
-        (&["Great (1 view)", "Great (2 views)", "Great (3 views)", "Great (4 views)"], "xx."),
-        (&["Two dead", "Three dead", "Three dead, city closed", "Four dead", "City opens"], "xxxx"),
-        (&["Kim reportedly well", "Kim well", "Kim reportedly well", "Kim well"], "xxx"),
+    for (titles, expected) in [
+        ("Great (1 view)|Great (2 views)|Great (3 views)|Great (4 views)", "xx."),
+        ("Two dead|Three dead|Three dead, city closed|Four dead|City opens", "xxxx"),
+        ("Kim reportedly well|Kim well|Kim reportedly well|Kim well", "xxx"),
         // The counter is found again beside other words.
-        (
-            &["A (1 view)", "A (2 views)", "A (3 views)", "A (4 views)", "A is over (5 views)"],
-            "xx.x",
-        ),
-        (&["A 1", "A 2", "A 3", "A 4", "A and more 5", "A and more 6", "A and less 6"], "xx.x.x"),
+        ("A (1 view)|A (2 views)|A (3 views)|A (4 views)|A is over (5 views)", "xx.x"),
+        ("A 1|A 2|A 3|A 4|A and more 5|A and more 6|A and less 6", "xx.x.x"),
         // Only the span that varies is masked: another number is news, also beside the counter.
-        (
-            &[
-                "9 dead (1)",
-                "9 dead (2)",
-                "9 dead (3)",
-                "9 dead (4)",
-                "8 dead (4)",
-                "7 dead (5)",
-                "7 dead (6)",
-            ],
-            "xx.xx.",
-        ),
+        ("9 dead (1)|9 dead (2)|9 dead (3)|9 dead (4)|8 dead (4)|7 dead (5)|7 dead (6)", "xx.xx."),
         // Two counters in one text.
-        (&["4.5 by 12", "4.1 by 3", "4.2 by 6", "4.3 by 9", "4.4 by 10"], "xx.."),
-        (&["1 minute ago", "5 minutes ago", "an hour ago", "2 hours ago"], "xx."),
-        (
-            &["by Monday, 1 June", "by Tuesday, 2 June", "by Friday, 5 June", "by Sunday, 7 June"],
-            "xx.",
-        ),
-        (&["image a9f1", "image 77c0", "image 0b1d", "image 5e5e"], "xx."),
-        (&["已有1人阅读", "已有20人阅读", "已有300人阅读", "已有4000人阅读"], "xx."),
+        ("4.5 by 12|4.1 by 3|4.2 by 6|4.3 by 9|4.4 by 10", "xx.."),
+        ("1 minute ago|5 minutes ago|an hour ago|2 hours ago", "xx."),
+        ("by Monday, 1 June|by Tuesday, 2 June|by Friday, 5 June|by Sunday, 7 June", "xx."),
+        ("image a9f1|image 77c0|image 0b1d|image 5e5e", "xx."),
+        ("已有1人阅读|已有20人阅读|已有300人阅读|已有4000人阅读", "xx."),
         // Releases are no counters.
-        (&["Tidegate 1.4.0", "Tidegate 1.4.1", "Tidegate 1.4.2", "Tidegate 1.4.3"], "xxx"),
-    ];
-    for (titles, expected) in stories {
+        ("Tidegate 1.4.0|Tidegate 1.4.1|Tidegate 1.4.2|Tidegate 1.4.3", "xxx"),
+    ] {
+        let titles: Vec<&str> = titles.split('|').collect();
         let mut watch = Watch::new(&format!("<title>{}</title>", titles[0]));
         let told = titles[1..].iter().map(|title| if watch.title(title) { 'x' } else { '.' });
         assert_eq!(told.collect::<String>(), expected, "{titles:?}");
@@ -220,16 +201,5 @@ proptest! {
         }
         let loud = watch.after(1, &format!("<title>{word} over 5 towns</title>")).loud;
         prop_assert!(!loud.is_empty());
-    }
-
-    /// What is learned of an item depends on nothing but its own changes.
-    #[test]
-    fn the_first_two_changes_of_an_item_go_out(first in 0_u32..99, second in 0_u32..99) {
-        prop_assume!(first != 100 && second != first);
-        let mut watch = Watch::new("<title>Rated 100 by 7</title>");
-        for n in [first, second] {
-            let is_told = watch.title(&format!("Rated {n} by 7"));
-            prop_assert!(is_told);
-        }
     }
 }

@@ -41,27 +41,23 @@ fn what_is_a_span() {
 }
 
 #[test]
-fn numbers_leave_no_trace_in_the_shape() {
-    assert!(same_shape("A title (12 views)", "A title (1,234 views)"));
-    assert!(same_shape("1 comment, read on", "12 comments, read on"));
-    assert!(same_shape("updated 5 minutes ago", "updated 2 hours ago"));
-    assert!(same_shape("updated an hour ago", "updated 5 minutes ago"));
-    assert!(same_shape("on Friday, 20 November 2026", "on Monday, 1 June 2026"));
-    assert!(same_shape("→/a?sid=x1", "→/a?sid=other"));
-}
-
-#[test]
-fn words_do() {
-    for (one, other) in [
-        ("12 dead", "12 injured"),
-        ("12 views", "12 viewers"),
-        ("COVID-19", "MERS-19"),
-        ("Release 1.4.2", "Release 1.4.3"),
-        ("a storm in May", "a storm in June"),
-        ("5 people", "5 glasses of people"),
-        ("nothing", ""),
+fn numbers_leave_no_trace_in_the_shape_and_words_do() {
+    for (one, other, same) in [
+        ("A title (12 views)", "A title (1,234 views)", true),
+        ("1 comment, read on", "12 comments, read on", true),
+        ("updated 5 minutes ago", "updated 2 hours ago", true),
+        ("updated an hour ago", "updated 5 minutes ago", true),
+        ("on Friday, 20 November 2026", "on Monday, 1 June 2026", true),
+        ("→/a?sid=x1", "→/a?sid=other", true),
+        ("12 dead", "12 injured", false),
+        ("12 views", "12 viewers", false),
+        ("COVID-19", "MERS-19", false),
+        ("Release 1.4.2", "Release 1.4.3", false),
+        ("a storm in May", "a storm in June", false),
+        ("5 people", "5 glasses of people", false),
+        ("nothing", "", false),
     ] {
-        assert!(!same_shape(one, other), "{one} and {other}");
+        assert_eq!(same_shape(one, other), same, "{one} and {other}");
     }
 }
 

@@ -6,7 +6,6 @@ mod resolving;
 mod written;
 
 use super::*;
-use crate::archive;
 use crate::record::Observation;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,20 +69,8 @@ impl Bench {
     }
 
     fn round<'a>(&'a self, snapshot: Option<&'a Snapshot>) -> Observation<'a> {
-        Observation {
-            feed: &self.feed,
-            url: "",
-            endpoint: self.store.endpoint(),
-            options: &self.options,
-            snapshot,
-            now: tidegate_core::clock::Clock::now(&self.clock),
-            aged: tidegate_core::clock::Clock::now(&self.clock),
-            tombstones: crate::record::TOMBSTONES_KEPT,
-            window: Duration::from_secs(30 * 86_400),
-            versions_per_day: VERSIONS_PER_DAY,
-            items: crate::record::ITEMS_KEPT,
-            archives: archive::Policy::default(),
-        }
+        let (feed, endpoint, options) = (&self.feed, self.store.endpoint(), &self.options);
+        crate::testing::round(feed, endpoint, options, snapshot, now(&self.clock))
     }
 
     async fn act(&self, act: Act) -> Result<Acted, ActError> {
@@ -100,18 +87,16 @@ impl Bench {
     }
 
     /// Takes in what another endpoint has of an item, as a merge does (section 3.3).
-    async fn merge(&self, incoming: Shared<Text>) {
+    async fn merge(&self, incoming: Shared<Markup>) {
         let id = incoming.winner.id.clone();
         let merged = sync::merge(self.shared(&id).await, incoming).unwrap();
         self.commit(|round| {
             let snapshot = round.snapshot.unwrap();
             let index = snapshot.known.iter().position(|known| known.id == id).unwrap();
             let mut draft = ChangeDraft::new(round, snapshot);
-            let bytes = |text: &Text| Some(text.0.clone());
-            let item = Shared {
-                winner: merged.winner.with(bytes(&merged.winner.data)),
-                conflicts: merged.conflicts.iter().map(|v| v.with(bytes(&v.data))).collect(),
-            };
+            let known = |version: &Version<Markup>| version.with(Some(version.data.clone()));
+            let conflicts = merged.conflicts.iter().map(known).collect();
+            let item = Shared { winner: known(&merged.winner), conflicts };
             let standing = match item.winner.deleted {
                 true => ItemStatus::Deleted { since: round.now },
                 false => ItemStatus::Current,
@@ -123,12 +108,8 @@ impl Bench {
     }
 
     /// The item as others would get it.
-    async fn shared(&self, id: &SyncId) -> Shared<Text> {
-        let shared = self.item(id).await.shared;
-        Shared {
-            winner: shared.winner.with(Text(shared.winner.data.clone())),
-            conflicts: shared.conflicts.iter().map(|v| v.with(Text(v.data.clone()))).collect(),
-        }
+    async fn shared(&self, id: &SyncId) -> Shared<Markup> {
+        self.item(id).await.shared
     }
 
     /// An item with two versions in conflict: those of `one` and `two`.
@@ -155,22 +136,11 @@ impl Bench {
 
 fn stamp(clock: &ManualClock, endpoint: &str) -> Stamp {
     let by = EndpointId::new(endpoint).unwrap();
-    Stamp::Both { when: tidegate_core::clock::Clock::now(clock), by }
+    Stamp::Both { when: now(clock), by }
 }
 
-/// An entry's bytes as data of the algebra.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Text(Markup);
-
-impl sync::Canonical for Text {
-    fn canonical(&self) -> &[u8] {
-        self.0.xml.as_bytes()
-    }
-}
-
-fn text(title: &str) -> Text {
-    let now = Time::from_unix(NOW);
-    Text(written(title).read(now, tidegate_format::parse::markup_of).unwrap())
+fn text(title: &str) -> Markup {
+    written(title).read(Time::from_unix(NOW), tidegate_format::parse::markup_of).unwrap()
 }
 
 fn written(title: &str) -> CheckedEntry {
@@ -185,5 +155,9 @@ fn written(title: &str) -> CheckedEntry {
 
 /// Lets a minute pass.
 fn pass(clock: &ManualClock) {
-    clock.set(tidegate_core::clock::Clock::now(clock).plus(Duration::from_secs(60)));
+    clock.set(now(clock).plus(Duration::from_secs(60)));
+}
+
+fn now(clock: &ManualClock) -> Time {
+    tidegate_core::clock::Clock::now(clock)
 }

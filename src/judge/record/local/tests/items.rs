@@ -235,20 +235,13 @@ proptest! {
                 assert!(last < Some(done.tick));
                 last = Some(done.tick);
                 let stamp = stamp(&bench.clock, "gate");
-                let item = match step {
-                    Step::Create => {
-                        model.push(sync::create(done.id.clone(), title, stamp, None));
-                        continue;
-                    }
-                    Step::Update(at) | Step::Delete(at) | Step::Restore(at, _) => &mut model[at],
-                };
                 match step {
-                    Step::Update(_) => sync::update(item, title, stamp).unwrap(),
-                    Step::Delete(_) => sync::delete(item, stamp).unwrap(),
-                    Step::Restore(_, true) => sync::restore(item, title, stamp).unwrap(),
-                    _ => {
-                        let old = item.winner.data.clone();
-                        sync::restore(item, old, stamp).unwrap();
+                    Step::Create => model.push(sync::create(done.id, title, stamp, None)),
+                    Step::Update(at) => sync::update(&mut model[at], title, stamp).unwrap(),
+                    Step::Delete(at) => sync::delete(&mut model[at], stamp).unwrap(),
+                    Step::Restore(at, new) => {
+                        let data = if new { title } else { model[at].winner.data.clone() };
+                        sync::restore(&mut model[at], data, stamp).unwrap();
                     }
                 }
             }

@@ -45,18 +45,6 @@ fn edited(item: &Replica, at: usize, text: &str, now: i64) -> Replica {
     item
 }
 
-/// What a policy makes of an item with two versions in conflict, at an endpoint.
-fn settled(
-    versions: [Replica; 2],
-    policy: &ConflictPolicy,
-    at: usize,
-) -> (Option<&'static str>, Replica, Replica) {
-    let [one, other] = versions;
-    let merged = sync::merge(one, other).unwrap();
-    let mut item = merged.clone();
-    (settle_by_policy(&mut item, policy, stamp(at, 9)).unwrap(), item, merged)
-}
-
 #[test]
 fn what_each_policy_keeps() {
     let pair =
@@ -71,7 +59,8 @@ fn what_each_policy_keeps() {
         (ConflictPolicy::Winner, 0, Some(DROPPED), "b"),
         (ConflictPolicy::Winner, 1, Some(KEPT_WINNER), "b"),
     ] {
-        let (settled, item, _) = settled(pair("a", "b"), &policy, at);
+        let [one, other] = pair("a", "b");
+        let (item, settled) = exchange(at, &one, &other, &policy, 9);
         assert_eq!((settled, versions(&item)), (expected, (kept.to_owned(), 0)), "{policy:?} {at}");
         let is_made = settled != Some(DROPPED);
         assert_eq!(item.winner.updates.value(), if is_made { 3 } else { 2 });
@@ -79,17 +68,19 @@ fn what_each_policy_keeps() {
             assert_eq!(sync::merge(item.clone(), version).unwrap(), item, "nobody is asked twice");
         }
     }
-    let (result, item, merged) = settled(pair("a", "b"), &ConflictPolicy::Keep, 2);
-    assert_eq!((result, item), (None, merged));
-    let (result, item, _) = settled([first(), first()], &ConflictPolicy::Winner, 2);
-    assert_eq!((result, item), (None, first()));
+    let settled = |one: &Replica, other: &Replica, policy| exchange(2, one, other, &policy, 9);
+    let [one, other] = pair("a", "b");
+    let merged = sync::merge(one.clone(), other.clone()).unwrap();
+    assert_eq!(settled(&one, &other, ConflictPolicy::Keep), (merged, None));
+    assert_eq!(settled(&first(), &first(), ConflictPolicy::Winner), (first(), None));
     // Versions that say the same are no conflict.
-    let (result, item, _) = settled(pair("same", "same"), &ConflictPolicy::Winner, 2);
-    assert_eq!((result, &item), (Some(DROPPED), &pair("same", "same")[1]));
+    let [one, other] = pair("same", "same");
+    let dropped = settled(&one, &other, ConflictPolicy::Winner);
+    assert_eq!(dropped, (other, Some(DROPPED)));
     // A deletion is preferred like anything else.
     let mut gone = first();
     sync::delete(&mut gone, stamp(0, 5)).unwrap();
-    let (result, item, _) = settled([gone, edited(&first(), 1, "b", 6)], &prefer(0), 2);
+    let (item, result) = settled(&gone, &edited(&first(), 1, "b", 6), prefer(0));
     assert!(result == Some(KEPT_PREFERRED) && item.winner.deleted);
 }
 
@@ -122,11 +113,8 @@ enum Act {
     Restore,
     /// A person resolves what is in conflict, where a policy left anything.
     Decide,
-    /// Take in what `from` has, or had so many steps ago.
-    Pull {
-        from: usize,
-        ago: usize,
-    },
+    /// Take in what another has, or had so many steps ago.
+    Pull(usize, usize),
 }
 
 fn act() -> impl Strategy<Value = Act> {
@@ -135,7 +123,7 @@ fn act() -> impl Strategy<Value = Act> {
         1 => Just(Act::Delete),
         1 => Just(Act::Restore),
         1 => Just(Act::Decide),
-        8 => (0..NAMES.len(), 0..4_usize).prop_map(|(from, ago)| Act::Pull { from, ago }),
+        8 => (0..NAMES.len(), 0..4_usize).prop_map(|(from, ago)| Act::Pull(from, ago)),
     ]
 }
 
@@ -173,7 +161,7 @@ proptest! {
                     sync::restore(&mut item, format!("step {number}"), stamp(at, now)).unwrap();
                 }
                 Act::Decide => sync::resolve_all(&mut item, Choice::Winner, stamp(at, now)).unwrap(),
-                Act::Pull { from, ago } => {
+                Act::Pull(from, ago) => {
                     let seen = past[from].iter().rev().nth(ago).unwrap_or(&past[from][0]).clone();
                     item = exchange(at, &own, &seen, &policies[at], now).0;
                 }
@@ -232,15 +220,11 @@ proptest! {
         if makes {
             for version in std::iter::once(&before.winner).chain(&before.conflicts) {
                 let again = sync::merge(item.clone(), Shared::new(version.clone())).unwrap();
-                let same = again.conflicts.is_empty() || says_the_same(version, &before);
+                let same = again.conflicts.is_empty() || version.data == before.winner.data;
                 prop_assert!(same, "{:?}", version);
             }
         }
     }
-}
-
-fn says_the_same(version: &tidegate_core::model::Version<String>, before: &Replica) -> bool {
-    version.data == before.winner.data
 }
 
 #[test]

@@ -6,13 +6,13 @@ fn resolve(id: &SyncId, keep: Resolution) -> Act {
     Act::Resolve { id: id.clone(), keep, conflicts: None, expected: None }
 }
 
-fn titles(item: &Shared<Text>) -> (String, Vec<String>) {
-    let title = |version: &Version<Text>| version.data.0.card.title.clone();
+fn titles(item: &Shared<Markup>) -> (String, Vec<String>) {
+    let title = |version: &Version<Markup>| version.data.card.title.clone();
     (title(&item.winner), item.conflicts.iter().map(title).collect())
 }
 
 /// Whoever has a version that was resolved is not asked again.
-async fn is_settled(bench: &Bench, id: &SyncId, before: &Shared<Text>) {
+async fn is_settled(bench: &Bench, id: &SyncId, before: &Shared<Markup>) {
     let now = bench.shared(id).await;
     for version in std::iter::once(&before.winner).chain(&before.conflicts) {
         let merged = sync::merge(now.clone(), Shared::new(version.clone())).unwrap();
@@ -47,7 +47,7 @@ async fn a_loser_is_taken_or_a_new_text_written() {
         let bench = Bench::new().await;
         let id = bench.contested().await;
         let before = bench.shared(&id).await;
-        let wanted = before.conflicts[number].data.0.clone();
+        let wanted = before.conflicts[number].data.clone();
         bench.act(resolve(&id, Resolution::Conflict(number))).await.unwrap();
         // It says when it came to say so, and else what it said.
         let taken = bench.item(&id).await.shared.winner.data;

@@ -75,13 +75,8 @@ fn what_is_wrong_is_said_with_its_line() {
     }
 }
 
-/// An entry with this on its third line.
-fn holding(inner: &str) -> String {
-    format!("<entry>\n<title>A</title>\n{inner}\n</entry>")
-}
-
 #[test]
-fn what_rfc_4287_forbids_is_refused_at_its_line() {
+fn what_xml_or_rfc_4287_forbids_is_refused_at_its_line() {
     let date = "2026-01-02T03:04:05Z";
     let dated = |name: &str, date: &str| format!("<{name}>{date}</{name}>");
     let twice = |one: &str| format!("<content/>\n{one}{one}");
@@ -145,39 +140,31 @@ fn what_rfc_4287_forbids_is_refused_at_its_line() {
             3,
             "leave sx:sync out: it is made here",
         ),
+        // What is no XML.
+        ("<summary>A & B</summary>".to_owned(), 3, "write it as &amp;"),
+        ("<summary>A < B</summary>".to_owned(), 3, "write it as &lt;"),
+        ("<summary>A ]]> B</summary>".to_owned(), 3, "]]&gt;"),
+        ("<summary>A &nbsp; B</summary>".to_owned(), 3, "&#160;"),
+        ("<summary>A \u{1} B</summary>".to_owned(), 3, "take it out"),
+        ("<category term=x/>".to_owned(), 3, "quotes"),
+        ("<category term='x' term='y'/>".to_owned(), 3, "twice"),
+        ("<category term='x'label='y'/>".to_owned(), 3, "put a space there"),
+        ("<m:mood>fine</m:mood>".to_owned(), 3, "declare it with xmlns"),
+        ("<summary>A</summary></p>".to_owned(), 3, ""),
     ] {
-        match (CheckedEntry::atom(&holding(&inner)), line) {
+        let entry = format!("<entry>\n<title>A</title>\n{inner}\n</entry>");
+        match (CheckedEntry::atom(&entry), line) {
             (Ok(entry), 0) => assert!(kept(&entry).xml.matches("<updated>").count() == 1),
             (Ok(_), _) => panic!("{inner} is taken"),
             (Err(error), _) => {
                 assert_eq!(error.line, Some(line), "{inner}: {error}");
                 assert!(error.message.contains(words), "{inner}: {error}");
+                let said = error.to_string();
+                assert!(said.matches("line ").count() <= 1, "{said}");
+                for never in ["taken for", "plain one", "upstream", "around:"] {
+                    assert!(!said.contains(never), "{said}");
+                }
             }
-        }
-    }
-}
-
-#[test]
-fn what_is_no_xml_is_said_to_its_author_and_its_line_once() {
-    for (inner, words) in [
-        ("<summary>A & B</summary>", "write it as &amp;"),
-        ("<summary>A < B</summary>", "write it as &lt;"),
-        ("<summary>A ]]> B</summary>", "]]&gt;"),
-        ("<summary>A &nbsp; B</summary>", "&#160;"),
-        ("<summary>A \u{1} B</summary>", "take it out"),
-        ("<category term=x/>", "quotes"),
-        ("<category term='x' term='y'/>", "twice"),
-        ("<category term='x'label='y'/>", "put a space there"),
-        ("<m:mood>fine</m:mood>", "declare it with xmlns"),
-        ("<summary>A</summary></p>", ""),
-    ] {
-        let error = CheckedEntry::atom(&holding(inner)).unwrap_err();
-        assert!(error.message.contains(words), "{inner}: {error}");
-        let said = error.to_string();
-        assert!(said.matches("line ").count() <= 1, "{said}");
-        assert_eq!(error.line, Some(3), "{inner}: {error}");
-        for never in ["taken for", "plain one", "upstream", "around"] {
-            assert!(!said.contains(never), "{said}");
         }
     }
 }
@@ -204,34 +191,28 @@ fn fields_become_an_entry_whatever_stands_in_them() {
     let find = |path: &str| said.iter().find(|f| f.path == path).map(|f| f.value.to_string());
     assert_eq!(find("content").as_deref(), fields.content_html.as_deref());
     assert_eq!(find("category@term").as_deref(), Some("a\" scheme=\"b"));
-    let wrong = |fields: EntryFields| CheckedEntry::fields(&fields).unwrap_err().message;
     let title = || "A".to_owned();
-    let both = Some("x".to_owned());
-    assert!(wrong(EntryFields::default()).contains("no title"));
-    assert!(
-        wrong(EntryFields {
-            title: title(),
-            link: Some("javascript:x".into()),
-            ..EntryFields::default()
-        })
-        .contains("no http")
-    );
-    assert!(
-        wrong(EntryFields { title: title(), id: Some("seven".into()), ..EntryFields::default() })
-            .contains("no absolute")
-    );
-    let two = EntryFields {
-        title: title(),
-        content: both.clone(),
-        content_html: both,
-        ..EntryFields::default()
-    };
-    assert!(wrong(two).contains("not both"));
-    let control = EntryFields { title: "A\u{0}b".to_owned(), ..EntryFields::default() };
-    assert!(
-        CheckedEntry::fields(&control).is_err(),
-        "what XML cannot hold is not dropped in silence"
-    );
+    let link = Some("javascript:x".to_owned());
+    let (content, id) = (Some("x".to_owned()), Some("seven".to_owned()));
+    for (fields, why) in [
+        (EntryFields::default(), "no title"),
+        (EntryFields { title: title(), link, ..EntryFields::default() }, "no http"),
+        (EntryFields { title: title(), id, ..EntryFields::default() }, "no absolute"),
+        (
+            EntryFields {
+                title: title(),
+                content_html: content.clone(),
+                content,
+                ..EntryFields::default()
+            },
+            "not both",
+        ),
+        // What XML cannot hold is not dropped in silence.
+        (EntryFields { title: "A\u{0}b".to_owned(), ..EntryFields::default() }, ""),
+    ] {
+        let error = CheckedEntry::fields(&fields).unwrap_err();
+        assert!(error.message.contains(why), "{error}");
+    }
 }
 
 proptest! {
