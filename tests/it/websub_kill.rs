@@ -2,9 +2,11 @@
 //! while a callback is asked, and while a document is being delivered. What was taken is not lost.
 
 use crate::support::gateways::{Paper, until};
-use crate::support::process::{Process, TOKEN};
+use crate::support::process::Process;
 use crate::support::{SITE, atom, post};
 use crate::websub::callback::{Agrees, Callback, Takes};
+use crate::websub::stage::{FORM, form};
+use reqwest::Method;
 use tidegate_core::websub::Secret;
 
 /// A document with so many posts.
@@ -28,16 +30,15 @@ async fn what_was_taken_is_verified_and_delivered_after_a_kill() {
 
     let gateway = Process::configured(folder.path()).await;
     gateway.poll("news").await;
-    let mut form = url::form_urlencoded::Serializer::new(String::new());
-    form.extend_pairs([
+    let subscription = form(&[
         ("hub.mode", "subscribe"),
         ("hub.topic", "https://gate.example/feeds/news"),
-        ("hub.callback", &callback.url("/push?id=1")),
+        ("hub.callback", &callback.address("/push?id=1")),
         ("hub.secret", "hush"),
     ]);
     let call = gateway.client.post(format!("{}/websub", gateway.address));
-    let call = call.header("content-type", "application/x-www-form-urlencoded");
-    assert_eq!(call.body(form.finish()).send().await.unwrap().status(), 202);
+    let call = call.header("content-type", FORM).body(subscription);
+    assert_eq!(call.send().await.unwrap().status(), 202);
     until("it was asked", async || callback.verifications().len() == 1).await;
     gateway.kill().await;
 
@@ -59,11 +60,8 @@ async fn what_was_taken_is_verified_and_delivered_after_a_kill() {
         Secret::new("hush").unwrap().verify(&signature, &pushed.body).unwrap();
     }
     // Once it has arrived and that is stored, the next thing to come is the next change.
-    let seen = async || {
-        let call = gateway.client.get(format!("{}/api/v1/subscriptions", gateway.address));
-        call.bearer_auth(TOKEN).send().await.unwrap().text().await.unwrap()
-    };
-    until("it is stored", async || seen().await.contains("\"deliveries\":1")).await;
+    let stored = async || gateway.call(Method::GET, "/subscriptions", None).await;
+    until("it is stored", async || stored().await["subscriptions"][0]["deliveries"] == 1).await;
     gateway.kill().await;
     let gateway = Process::configured(folder.path()).await;
     paper.print(&document(3));

@@ -112,21 +112,29 @@ impl Running {
         self.close().await;
     }
 
+    fn clock(&mut self, now: Time) -> &ManualClock {
+        self.now = now;
+        self.clock.as_ref().unwrap()
+    }
+
     pub fn later(&mut self, time: Duration) {
-        self.now = self.now.plus(time);
-        self.clock.as_ref().unwrap().set(self.now);
+        let now = self.now.plus(time);
+        self.clock(now).set(now);
+    }
+
+    pub fn pass(&mut self, seconds: u64) {
+        self.later(Duration::from_secs(seconds));
     }
 
     /// Sets the wall clock ahead, while no time passes.
     pub fn leap(&mut self, time: Duration) {
-        self.now = self.now.plus(time);
-        self.clock.as_ref().unwrap().leap(self.now);
+        let now = self.now.plus(time);
+        self.clock(now).leap(now);
     }
 
-    /// Turns the clock back.
     pub fn turn_back(&mut self, time: Duration) {
-        self.now = self.now.minus(time);
-        self.clock.as_ref().unwrap().set(self.now);
+        let now = self.now.minus(time);
+        self.clock(now).set(now);
     }
 
     pub fn client(&self) -> &reqwest::Client {
@@ -198,8 +206,7 @@ pub struct Paper {
 impl Paper {
     pub async fn start(media_type: &'static str, text: &str) -> Self {
         let publisher = Publisher::start().await;
-        let url = publisher.address("/");
-        let paper = Self { publisher, media_type, url };
+        let paper = Self { url: publisher.address("/"), publisher, media_type };
         paper.print(text);
         paper
     }

@@ -126,13 +126,11 @@ impl Gate {
         }
     }
 
-    /// Lets time pass before what comes next.
     pub fn later(&mut self, hours: i64) -> &mut Self {
         self.now = self.now.plus(Duration::from_secs((hours * HOUR).unsigned_abs()));
         self
     }
 
-    /// What the wall clock shows.
     pub fn wall(&self) -> Time {
         Time::from_unix(self.now.unix() + self.lead)
     }
@@ -203,20 +201,18 @@ impl Gate {
 
     /// What is known of the item that is published with an id.
     pub async fn known(&self, id: &str) -> LedgerEntry {
-        let snapshot = self.store.snapshot(&self.feed).await.unwrap().unwrap();
-        snapshot.known.into_iter().find(|known| known.published_id == id).unwrap()
+        let mut known = self.snapshot().await.known.into_iter();
+        known.find(|known| known.published_id == id).unwrap()
     }
 
     /// Redacts the item of that title; the sync id, and what was decided.
     pub async fn redact(&mut self, title: &str) -> (SyncId, Redaction) {
-        let snapshot = self.store.snapshot(&self.feed).await.unwrap().unwrap();
-        let found = snapshot.known.iter().find(|known| known.title == title).unwrap();
-        let id = found.id.clone();
+        let mut known = self.snapshot().await.known.into_iter();
+        let id = known.find(|known| known.title == title).unwrap().id;
         let done = self.redact_item(&id).await;
         (id, done)
     }
 
-    /// Redacts the item of that sync id.
     pub async fn redact_item(&mut self, id: &SyncId) -> Redaction {
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
         let snapshot = self.with_stubs(snapshot, &[id.to_string()]).await.unwrap();
@@ -240,14 +236,13 @@ impl Gate {
 
     /// Takes in an older document of the publisher; `gone`: ids that newer ones say are deleted.
     pub async fn backfill(&mut self, text: &str, gone: &[&str]) -> Backfilled {
-        let limits = Limits::default();
-        let document = parse::document(text, None, &limits).unwrap();
+        let document = parse::document(text, None, &Limits::default()).unwrap();
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
         let names = record::ledger_query(&self.round(snapshot.as_ref()), &[&document]).names;
         let snapshot = self.with_stubs(snapshot, &names).await;
-        let round = self.round(snapshot.as_ref());
         let is_gone = |id: &str| gone.contains(&id);
-        let backfilled = record::backfill(&round, &document, is_gone).unwrap();
+        let backfilled =
+            record::backfill(&self.round(snapshot.as_ref()), &document, is_gone).unwrap();
         self.commit(&backfilled.verdict).await;
         backfilled
     }
@@ -308,14 +303,7 @@ impl Gate {
         let items = self.items(Select::Current).await;
         items.into_iter().map(|i| (i.published_id, i.shared.winner.data.card.title)).collect()
     }
-}
 
-/// The kinds of a verdict's events, in order.
-pub fn kinds(verdict: &Verdict) -> Vec<EventKind> {
-    verdict.events().iter().map(|e| e.kind).collect()
-}
-
-impl Gate {
     pub async fn snapshot(&self) -> Snapshot {
         self.store.snapshot(&self.feed).await.unwrap().unwrap()
     }
@@ -342,9 +330,7 @@ impl Gate {
         let events = self.store.events(&self.feed, 500).await.unwrap();
         events.iter().rev().map(|e| e.kind).collect()
     }
-}
 
-impl Gate {
     /// The store is lost now, and brought back from a copy that was made after the last commit.
     pub async fn restore(&mut self) {
         self.carry(true).await;
@@ -369,4 +355,9 @@ impl Gate {
             self.store.reincarnate().await.unwrap();
         }
     }
+}
+
+/// The kinds of a verdict's events, in order.
+pub fn kinds(verdict: &Verdict) -> Vec<EventKind> {
+    verdict.events().iter().map(|e| e.kind).collect()
 }
