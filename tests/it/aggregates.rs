@@ -40,7 +40,6 @@ fn publishes(publisher: &Publisher, posts: &[(u32, String)]) {
     publisher.set("/atom", Answer::document("application/atom+xml", xml));
 }
 
-/// An RSS feed of these guids and titles.
 fn rss(title: &str, items: &[(String, String, String)]) -> Answer {
     let item = |(guid, title, more): &(String, String, String)| {
         format!(

@@ -59,7 +59,6 @@ fn compact(folder: &Path) -> String {
     text(output.stdout)
 }
 
-/// Opens the store of a gateway that is stopped.
 async fn with_store<T>(data: &Path, work: impl AsyncFnOnce(&Store) -> T) -> T {
     let store = Store::on_disk(data, None, Arc::new(SystemClock)).unwrap();
     let done = work(&store).await;
@@ -67,7 +66,6 @@ async fn with_store<T>(data: &Path, work: impl AsyncFnOnce(&Store) -> T) -> T {
     done
 }
 
-/// Everything that is kept, and the newest epoch.
 async fn kept(data: &Path) -> (u128, Epoch, String) {
     with_store(data, async |store| {
         let (to, mut pieces) = tokio::sync::mpsc::channel(64);
@@ -86,7 +84,6 @@ async fn kept(data: &Path) -> (u128, Epoch, String) {
     .await
 }
 
-/// What a gateway answers, with what it says of it.
 async fn answers(gateway: &Process, ids: &[String]) -> Vec<(String, String)> {
     let mut paths: Vec<String> = [
         "/feeds/news",
@@ -156,7 +153,6 @@ impl Gate {
         Process::configured(self.folder.path()).await
     }
 
-    /// The publisher writes another text for a post.
     async fn write(&mut self, gateway: &Process, n: usize, text: String) {
         self.posts[n - 1].1 = text;
         self.paper.print(&feed(&self.posts));
@@ -170,7 +166,6 @@ impl Gate {
     }
 }
 
-/// The sync id of the item that has this in its title.
 async fn id_of(gateway: &Process, title: &str) -> String {
     let asked = gateway.client.get(format!("{}/feeds/news/complete", gateway.address));
     let text = asked.send().await.unwrap().text().await.unwrap();

@@ -17,7 +17,6 @@ fn cases() -> Vec<PathBuf> {
     cases
 }
 
-/// The items of a feed, of what they say the title.
 fn items(text: &str) -> Vec<Shared<String>> {
     shared_items::with(shared_items::items(text), |markup| markup.card.title.clone())
 }

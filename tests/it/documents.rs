@@ -53,7 +53,6 @@ fn commands(text: &str) -> Vec<Vec<&str>> {
         .collect()
 }
 
-/// The fenced blocks of a document in one language, joined.
 fn blocks(text: &str, language: &str) -> String {
     let fence = format!("```{language}\n");
     let own = |piece: &str| piece.split("```").next().unwrap_or_default().to_owned();
@@ -62,7 +61,6 @@ fn blocks(text: &str, language: &str) -> String {
     flat.join("\n").split(&fence).skip(1).map(own).collect()
 }
 
-/// The longest README, in lines.
 const README_LIMIT: usize = 150;
 
 #[test]
@@ -146,7 +144,6 @@ fn the_command_line_is_described_whole() {
     assert!(titles.is_empty(), "docs/cli.md describes what is no command: {titles:?}");
 }
 
-/// The name at the start of what stands behind two hyphens.
 fn option_name(text: &str) -> String {
     text.chars().take_while(|c| c.is_ascii_lowercase() || *c == '-').collect()
 }
@@ -179,7 +176,6 @@ fn every_command_of_the_deployment_is_one() {
     }
 }
 
-/// Files and folders that documents name as code, from the root of the repository.
 #[test]
 fn every_path_that_a_document_names_is_there() {
     const FOLDERS: [&str; 7] = ["src/", "tests/", "docs/", "config/", "deploy/", "fuzz/", ".ci/"];
@@ -214,7 +210,6 @@ fn prose(text: &str) -> String {
     kept
 }
 
-/// What a code host makes of a heading.
 fn anchor(heading: &str) -> String {
     let text = heading.trim_start_matches('#').trim().to_lowercase();
     text.chars()

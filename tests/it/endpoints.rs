@@ -22,7 +22,6 @@ use world::{Fate, Step, What, play, step};
 
 /// How many lives are played where `TIDEGATE_ENDPOINTS` does not say.
 const LIVES: u32 = 60;
-/// How many steps a life has at most.
 const STEPS: usize = 60;
 
 #[test]

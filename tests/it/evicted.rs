@@ -6,9 +6,7 @@ use std::collections::HashSet;
 use tidegate_core::model::{EventKind, ItemStatus, SyncId};
 use tidegate_store::Select;
 
-/// Items that the publisher lists at a time.
 const LISTED: u32 = 5;
-/// Items that the gateway keeps.
 const KEPT: usize = 20;
 
 /// A gateway behind a publisher who has published a post a day until `last`, and lists the newest.
@@ -30,7 +28,6 @@ async fn publish(gate: &mut Gate, posts: Vec<Post>) -> tidegate_judge::record::V
     gate.later(24).posts(&posts).await
 }
 
-/// The stub of the post of a day, where it left.
 async fn stub(gate: &Gate, day: u32) -> Option<tidegate_core::model::LedgerEntry> {
     gate.store.stubs(&gate.feed, &[post(day).id]).await.unwrap().pop()
 }

@@ -10,11 +10,8 @@ use std::path::{Path, PathBuf};
 
 /// How many mutations a target gets, where `TIDEGATE_FUZZ` does not say.
 const MUTATIONS: u64 = 2000;
-/// How often one input is mutated.
 const MOST_AT_ONCE: usize = 4;
-/// The largest input that is mutated, in bytes.
 const LARGEST: usize = 32 << 10;
-/// How much of a failing input is shown, in bytes.
 const SHOWN: usize = 4096;
 
 fn below(dice: &mut Dice, limit: usize) -> usize {
@@ -53,7 +50,6 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Every file below a folder, in order.
 fn files(folder: &str) -> Vec<Vec<u8>> {
     fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(folder).unwrap() {
@@ -67,7 +63,6 @@ fn files(folder: &str) -> Vec<Vec<u8>> {
     found.into_iter().map(|path| std::fs::read(path).unwrap()).collect()
 }
 
-/// Pairs of feeds, as the merge target reads them.
 fn pairs() -> Vec<Vec<u8>> {
     let mut pairs = Vec::new();
     for number in 0..48 {
@@ -105,7 +100,6 @@ fn run(target: fn(&[u8]), seeds: &[Vec<u8>], salt: u64) {
     }
 }
 
-/// A target and its seeds.
 type Target = (fn(&[u8]), Vec<Vec<u8>>);
 
 #[test]

@@ -32,9 +32,7 @@ struct Step {
     hours: i64,
     visitors: [bool; 5],
     newcomer: bool,
-    /// The gateway comes to an older document of the publisher.
     older: bool,
-    /// The operator redacts an item, a living one or a tombstone.
     redacted: Option<u8>,
 }
 
@@ -120,13 +118,11 @@ fn check_readers(readers: &Readers, held: &BTreeMap<String, Held>) {
     }
 }
 
-/// A publisher, a gateway and those who follow it.
 struct World {
     publisher: Publisher,
     site: Site,
     last: Option<String>,
     rss: bool,
-    /// The sync ids of what was redacted.
     redacted: BTreeSet<String>,
 }
 
@@ -193,7 +189,6 @@ impl World {
         assert_eq!(titles(&self.site.text(READER).await), before);
     }
 
-    /// The tags and texts of archives.
     async fn tags<T>(&self, of: &BTreeMap<String, T>) -> BTreeMap<String, (String, String)> {
         let mut tags = BTreeMap::new();
         for id in of.keys() {

@@ -44,7 +44,6 @@ fn attribute<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 }
 
 impl Shown {
-    /// Reads a complete view against what was shown before.
     fn check(&mut self, complete: &str, round: u32) {
         let sharing = complete.split_once("<sx:sharing").expect("sx:sharing").1;
         let until = attribute(sharing, "until").expect("until").to_owned();

@@ -52,7 +52,6 @@ impl Town {
         Self { list, posts, _folder: folder, gateway: Running::start(&text).await }
     }
 
-    /// Stops the gateway and starts it again.
     async fn restart(&mut self) {
         self.gateway.close().await;
         self.gateway.open().await;
@@ -66,7 +65,6 @@ impl Town {
         self.list.print(&written(&self.posts.url, outlines));
     }
 
-    /// Prints the list and has it polled.
     async fn says(&self, outlines: &[(&str, &str)]) -> Value {
         self.print(outlines);
         self.poll().await
@@ -115,7 +113,6 @@ impl Town {
         records
     }
 
-    /// Waits until the feeds are these.
     async fn expect(&self, feeds: &[&str]) {
         let mut found = Vec::new();
         for _ in 0..LOOKS {
@@ -128,7 +125,6 @@ impl Town {
         assert_eq!(found, feeds);
     }
 
-    /// What is known of the feed that is polled at an address.
     async fn feed(&self, feed: &str) -> Value {
         let url = self.url(feed);
         let records = self.records().await;

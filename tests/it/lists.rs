@@ -42,7 +42,6 @@ fn written(node: &Node) -> String {
     }
 }
 
-/// Two folders, a feed that stands in both, and one beside them.
 fn two_folders() -> Vec<Node> {
     vec![
         Folder("News", vec![Feed("Alpha"), Feed("Beta"), Feed("R&D")]),
@@ -198,7 +197,6 @@ async fn what_is_moved_is_updated_and_nothing_else() {
     gate.stop().await;
 }
 
-/// Why the gateway did what it did.
 async fn reasons(gate: &Gateway) -> Vec<String> {
     let events = gate.store().events(&name(), 100).await.unwrap();
     events.into_iter().map(|event| event.reason).collect()

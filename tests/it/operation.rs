@@ -8,7 +8,6 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// How long is waited for something that is to come.
 const WAIT: Duration = Duration::from_secs(30);
 
 /// Starts it with the configuration `t.toml` of a folder and these variables; its logs are in `log` there.
@@ -88,7 +87,6 @@ async fn the_start_is_one_line_and_a_reload_says_what_needs_a_restart() {
     process.stop().await;
 }
 
-/// What a service manager hears.
 struct Manager(UnixDatagram);
 
 impl Manager {

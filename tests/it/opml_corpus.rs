@@ -31,7 +31,6 @@ fn lists() -> Option<Vec<PathBuf>> {
     Some(lists)
 }
 
-/// The addresses by list, as the script finds them.
 fn elsewhere(lists: &[PathBuf]) -> BTreeMap<String, Vec<String>> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts/opml_addresses.py");
     let run = Command::new("python3").arg(script).args(lists).output().unwrap();

@@ -13,7 +13,6 @@ use std::time::Duration;
 
 type Handler = dyn Fn(&Request) -> Response + Send + Sync;
 
-/// A site: what it answers, and what it was asked.
 pub struct Site {
     pub url: String,
     pub asked: Arc<Mutex<Vec<String>>>,
@@ -156,7 +155,6 @@ impl Front {
         answer.text().await.unwrap()
     }
 
-    /// Asks for a feed until it is the gateway's own.
     pub async fn made(&self, path: &str) -> String {
         for _ in 0..200 {
             let answer = self.get(path).send().await.unwrap();
@@ -168,7 +166,6 @@ impl Front {
         panic!("{path} is no feed of the gateway");
     }
 
-    /// The addresses of the gateway's feeds, by name.
     pub async fn feeds(&self) -> HashMap<String, String> {
         let url = format!("http://{}/api/v1/feeds", self.gateway.address());
         let answer = self.client.get(url).bearer_auth(TOKEN).send().await.unwrap();

@@ -24,9 +24,7 @@ use std::fmt::Write as _;
 
 /// How many publishers there are in a plain run.
 const CASES: u64 = 200;
-/// How many failing cases of a kind are named.
 const CASES_NAMED: usize = 8;
-/// How often a failing plan is made smaller.
 const SHRINKS: u64 = 3000;
 
 /// Of a thousand histories, so many may hold an item for deleted that only left the window or goes by
@@ -47,7 +45,6 @@ fn setting(name: &str, otherwise: u64) -> u64 {
     set.map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name} is no number")))
 }
 
-/// The tree of a case's plan.
 fn tree(seed: u64, case: u64) -> impl ValueTree<Value = Plan> {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
@@ -56,7 +53,6 @@ fn tree(seed: u64, case: u64) -> impl ValueTree<Value = Plan> {
     plan::plan().new_tree(&mut TestRunner::new_with_rng(Config::default(), rng)).unwrap()
 }
 
-/// What failed first of a plan.
 fn kind_of(plan: &Plan) -> Option<Kind> {
     story::tell(plan).failures.first().map(|failure| failure.kind)
 }
@@ -77,7 +73,6 @@ fn smallest(tree: &mut impl ValueTree<Value = Plan>, kind: Kind) -> Plan {
     best
 }
 
-/// A failure told in full.
 fn told(plan: &Plan) -> String {
     let told = story::tell(plan);
     let story = told.lines.join("\n");
@@ -88,14 +83,12 @@ fn told(plan: &Plan) -> String {
     out
 }
 
-/// What came of all cases.
 #[derive(Default)]
 struct Outcome {
     failed: BTreeMap<Kind, Vec<u64>>,
     checked: BTreeMap<Check, u64>,
 }
 
-/// Tells all cases.
 fn all(cases: u64, seed: u64) -> Outcome {
     let only = std::env::var("TIDEGATE_PUBLISHERS_CASE").is_ok();
     let only = only.then(|| setting("TIDEGATE_PUBLISHERS_CASE", 0));

@@ -20,7 +20,6 @@ async fn pull(url: &str, into: &Path) -> Pulled {
     app::pull(PullOptions::new(url.parse().unwrap(), into.to_owned())).await.unwrap()
 }
 
-/// A publisher's document with a link to an older one.
 fn with_older(posts: &[Post], older: &str) -> Answer {
     let title = "<title>News</title>";
     let link = format!("{title}<link rel=\"prev-archive\" href=\"{older}\"/>");

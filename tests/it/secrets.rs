@@ -12,19 +12,14 @@ use std::time::Duration;
 
 /// Stands in every secret.
 const HUSH: &str = "hush-41c7";
-/// The token of a reader.
 const ANN: &str = "0123456789abcdef0123456789abcdef";
-/// A token of nobody.
 const WRONG: &str = "fedcba9876543210fedcba9876543210";
 /// The name of the private feed; nothing else has these words.
 const NAME: &str = "zebra-diary";
-/// Its title.
 const CLOSED: &str = "Closed title";
-/// The most addresses that a walk may find.
 const WALK_LIMIT: usize = 3_000;
 
 struct Gate {
-    /// It ends with this.
     _process: Process,
     folder: tempfile::TempDir,
     public: String,
@@ -84,7 +79,6 @@ impl Gate {
     }
 }
 
-/// A form, as a browser sends it.
 fn with_form<K: AsRef<str>, V: AsRef<str>>(
     request: reqwest::RequestBuilder,
     pairs: &[(K, V)],
@@ -118,7 +112,6 @@ async fn publisher(title: &str) -> String {
     Paper::start("application/atom+xml", &document(title)).await.url
 }
 
-/// What has none of the words; `path` says whose it is.
 fn assert_quiet(path: &str, said: &str) {
     for word in [HUSH, ANN, TOKEN] {
         let place = said.find(word).unwrap_or(said.len());
@@ -144,7 +137,6 @@ fn configuration(open: &str, closed: &str, hook: &str) -> String {
     )
 }
 
-/// The plain bytes of an export.
 fn unpacked(export: &[u8]) -> Vec<u8> {
     let start = export.iter().position(|byte| *byte == b'\n').unwrap() + 1;
     zstd::stream::decode_all(&export[start..]).unwrap()

@@ -397,7 +397,6 @@ async fn a_reader_view_leads_to_what_the_other_deleted() {
     assert_eq!(titles(&gate.reader().await), ["A"]);
 }
 
-/// `sx:sharing` is the publisher's own, and is never republished (section 2.2).
 #[tokio::test]
 async fn sharing_is_not_republished() {
     let mut gate = Gate::new().await;

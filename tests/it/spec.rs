@@ -41,10 +41,8 @@ struct Row<'a> {
     section: &'a str,
     words: u32,
     says: &'a str,
-    /// Section and row of READINGS.
     reading: Option<(u32, u32)>,
     tests: Vec<&'a str>,
-    /// Why it does not concern a gateway.
     not: Option<&'a str>,
 }
 

@@ -181,7 +181,6 @@ fn run_until_killed(
     count
 }
 
-/// Everything that the store answers of a feed, as text.
 async fn answers(gate: &Gate) -> String {
     let (store, feed) = (&gate.store, &gate.feed);
     let Snapshot { state, mut known, order, .. } = gate.snapshot().await;

@@ -33,7 +33,6 @@ fn tidegate(args: &[&str]) -> Command {
     command
 }
 
-/// The status of a command that ends, and what it prints.
 async fn told(args: &[&str]) -> (Option<i32>, String, String) {
     let Output { status, stdout, stderr } = tidegate(args).output().await.unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();

@@ -73,7 +73,6 @@ impl Terminal {
         assert!(are(&lines, &expected), "{what}\n{said}\nis not\n{}", expected.join("\n"));
     }
 
-    /// What happens beside the commands.
     async fn act(&mut self, act: &str, block: &[&str]) {
         let text: String = block.iter().map(|line| format!("{}\n", self.fill(line))).collect();
         let folder = self.folder.path().to_owned();
@@ -174,7 +173,6 @@ fn words(line: &str) -> Vec<&str> {
     words.collect()
 }
 
-/// Whether lines are as expected.
 fn are(lines: &[&str], expected: &[String]) -> bool {
     match (lines, expected) {
         ([], []) => true,
@@ -225,7 +223,6 @@ fn in_conflict(name: &str) -> String {
     )
 }
 
-/// Plays a session of `terminal/`.
 async fn play(name: &str) {
     let path = format!("{}/tests/it/terminal/{name}.txt", env!("CARGO_MANIFEST_DIR"));
     Terminal::new().await.play(&std::fs::read_to_string(path).unwrap()).await;

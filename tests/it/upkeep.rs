@@ -21,7 +21,6 @@ fn posts(days: RangeInclusive<u32>) -> Vec<Post> {
     days.rev().map(post).collect()
 }
 
-/// The posts of some days but for one.
 fn without(days: RangeInclusive<u32>, day: u32) -> Vec<Post> {
     posts(days).into_iter().filter(|post| post.day != day).collect()
 }
@@ -90,7 +89,6 @@ fn name(feed: &str) -> FeedName {
     FeedName::new(feed).unwrap()
 }
 
-/// The value of an attribute of `sx:sharing`.
 fn bound(text: &str, name: &str) -> String {
     let sharing = text.split_once("<sx:sharing").unwrap().1;
     let value = sharing.split_once(&format!(" {name}=\"")).unwrap().1;
@@ -267,7 +265,6 @@ async fn feeds_of_one_address_with_different_credentials_are_two() {
     gateway.stop().await;
 }
 
-/// A document that leads to an older one.
 fn linked(days: RangeInclusive<u32>, rel: &str, href: &str) -> Answer {
     let link = format!("<title>News</title><link rel=\"{rel}\" href=\"{href}\"/>");
     Answer::document(ATOM, atom(SITE, &posts(days)).replacen("<title>News</title>", &link, 1))

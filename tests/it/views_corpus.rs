@@ -17,7 +17,6 @@ use views::{Compared, expat, series};
 
 /// The fewest recorded feeds that must be compared, and by feed-rs on both sides.
 const FEEDS_WANTED: usize = 30;
-/// The fewest single documents likewise.
 const DOCUMENTS_WANTED: usize = 150;
 
 fn corpus(part: &str) -> Option<PathBuf> {
@@ -64,7 +63,6 @@ fn compare(all: &[Series], folder: &Path) -> Vec<(String, Compared)> {
     done
 }
 
-/// Reports all differences at once.
 fn demand_the_same(compared: &[(String, Compared)]) {
     let mut wrong = String::new();
     for (name, one) in compared {

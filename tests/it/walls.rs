@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The longest source file, in lines.
 const LINE_LIMIT: usize = 500;
 
 /// Paths that shipped code names in their homes alone: files below `src`, or what their paths begin with.

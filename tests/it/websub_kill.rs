@@ -9,7 +9,6 @@ use crate::websub::stage::{FORM, form};
 use reqwest::Method;
 use tidegate_core::websub::Secret;
 
-/// A document with so many posts.
 fn document(posts: u32) -> String {
     atom(SITE, &(1..=posts).rev().map(post).collect::<Vec<_>>())
 }

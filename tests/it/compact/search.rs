@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
-/// What a frame of zstd begins with.
 const MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
-/// The most that a frame is opened to.
 const LIMIT: u64 = 1 << 20;
 
 /// In which files each text is, and how often: as it is, and packed.
@@ -24,7 +22,6 @@ impl Found {
     }
 }
 
-/// Searches every byte of every file.
 pub fn search(folder: &Path, texts: &[&str]) -> Found {
     let mut files = Vec::new();
     collect(folder, &mut files);

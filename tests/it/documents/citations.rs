@@ -14,14 +14,12 @@ const DOCUMENTS: [(&str, &str); 3] = [
     ("JUDGEMENT", "docs/design/judgement.md"),
     ("STORE", "docs/design/store.md"),
 ];
-/// Names of what is not in the repository.
 static ELSEWHERE: LazyLock<Regex> = LazyLock::new(|| regex(r"\b(DESIGN|FACTS|LANGUAGE)\b"));
 /// A section of the readings, and its rows if any are named.
 static ROWS: LazyLock<Regex> =
     LazyLock::new(|| regex(r"\bREADINGS (\d+)(?:[, ]*rows? (\d+(?:(?: and | to |, )\d+)*))?"));
 /// Where a section of a document is named.
 static SECTION: LazyLock<Regex> = LazyLock::new(|| regex(r#"\b(CONTRACT|JUDGEMENT|STORE), "?"#));
-/// A document that is cited by its path.
 static PATH: LazyLock<Regex> =
     LazyLock::new(|| regex(r"(?:^|[^A-Za-z0-9/])(docs/[A-Za-z0-9/._-]*\.md)\b"));
 /// Where lines meet, with the sign of a comment: citations may be broken.
@@ -31,7 +29,6 @@ fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).unwrap()
 }
 
-/// The rows of the tables below headings `## 1. …`, as "1, row 2", and the sections, as "1".
 fn rows(readings: &str) -> BTreeSet<String> {
     let (mut rows, mut section) = (BTreeSet::new(), "");
     for found in regex(r"(?m)^## (\d*)|^\| (\d+) \|").captures_iter(readings) {
@@ -45,13 +42,11 @@ fn rows(readings: &str) -> BTreeSet<String> {
     rows
 }
 
-/// The headings of a document, without their signs.
 fn headings(text: &str) -> Vec<String> {
     let lines = text.lines().filter(|line| line.starts_with('#'));
     lines.map(|line| line.trim_start_matches('#').trim().to_owned()).collect()
 }
 
-/// What a file cites that is not there.
 fn unresolved(
     text: &str,
     rows: &BTreeSet<String>,

@@ -103,7 +103,6 @@ impl Gate {
         }))
     }
 
-    /// What it says in a form, as the independent endpoints read it.
     pub async fn says(&self, form: Form) -> plain::Items {
         let Some(text) = self.render(form, None).await else { return plain::Items::new() };
         plain::read(&text).unwrap_or_else(|| panic!("it cannot be read: {text}")).items

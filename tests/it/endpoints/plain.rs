@@ -8,14 +8,12 @@ use std::collections::BTreeMap;
 use tidegate_core::model::{self, Markup, Shared, Time};
 use tidegate_format::render::{Container, Dialect};
 
-/// A container and a dialect.
 #[derive(Debug, Clone, Copy)]
 pub struct Form {
     pub container: Container,
     pub dialect: Dialect,
 }
 
-/// Every form. JSON has but one dialect.
 pub const FORMS: [Form; 7] = [
     Form { container: Container::Atom, dialect: Dialect::Sse },
     Form { container: Container::Rss, dialect: Dialect::FeedSync },
@@ -26,7 +24,6 @@ pub const FORMS: [Form; 7] = [
     Form { container: Container::Pox, dialect: Dialect::FeedSync },
 ];
 
-/// One `sx:history` element.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Update {
     pub sequence: u32,
@@ -53,7 +50,6 @@ impl Version {
         (self.title, self.text) = (format!("Title {text}"), format!("Text {text}"));
     }
 
-    /// It says what another version says.
     pub fn take(&mut self, other: &Self) {
         self.deleted = other.deleted;
         (self.title, self.text) = (other.title.clone(), other.text.clone());
@@ -66,7 +62,6 @@ pub struct Item {
     pub conflicts: Vec<Version>,
 }
 
-/// By sync id.
 pub type Items = BTreeMap<String, Item>;
 
 /// What a document says: its bounds and its items.
@@ -75,7 +70,6 @@ pub struct Read {
     pub items: Items,
 }
 
-/// Reads a document of any container; `None` where it is cut off.
 pub fn read(text: &str) -> Option<Read> {
     let atom = tidegate_format::parse::collection::transcoded(text).ok()?;
     let text = atom.as_deref().unwrap_or(text);
@@ -256,7 +250,6 @@ pub fn normal(item: &Item) -> Item {
     item
 }
 
-/// An endpoint with its item set.
 pub struct Endpoint {
     pub name: String,
     pub items: Items,
@@ -355,7 +348,6 @@ impl Endpoint {
         update
     }
 
-    /// A document with what was incorporated after `since`, or with everything.
     pub fn render(&self, form: Form, since: Option<&str>) -> String {
         let after: u64 = since.map_or(0, |since| since.parse().unwrap());
         let stored = |id: &str| self.stored.get(id).copied().unwrap_or(0);

@@ -33,14 +33,12 @@ pub enum What {
     Restart(bool, usize),
 }
 
-/// What becomes of a document on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     Arrives,
     Lost,
     /// Ends early, at this part of 256.
     Cut(u8),
-    /// It arrives, and then the one that came before it, once more.
     Overtaken,
 }
 
@@ -82,7 +80,6 @@ pub struct World {
     plain: Vec<Endpoint>,
     /// Ids in the order in which they were created, with the flag that their creator set.
     created: Vec<(String, Option<bool>)>,
-    /// Every update that somebody made.
     made: Vec<(String, Update)>,
     /// `until` of the publisher as the subscriber knows it (section 4.1), by (subscriber, publisher).
     until: BTreeMap<(usize, usize), String>,
@@ -119,7 +116,6 @@ impl World {
         }
     }
 
-    /// What an endpoint has.
     async fn items(&self, at: usize, form: Form) -> Items {
         match self.gates.get(at) {
             Some(gate) => gate.says(form).await,
@@ -152,7 +148,6 @@ impl World {
         }
     }
 
-    /// What an endpoint says in this step.
     fn text(&self, step: &Step) -> String {
         format!("{} of {}", self.step, step.at)
     }
@@ -325,7 +320,6 @@ impl World {
     }
 }
 
-/// Plays the steps, lets everybody read everybody, and says what is wrong then.
 pub fn play(steps: &[Step]) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {

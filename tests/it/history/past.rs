@@ -7,7 +7,6 @@ use crate::support::{Post, post, rss};
 use serde_json::{Value, json};
 use tidegate_core::model::EventKind;
 
-/// What is never to be found again.
 const SECRET: &str = "unspeakable";
 
 async fn site() -> Site {
@@ -127,7 +126,6 @@ async fn a_view_of_the_past_says_what_it_is() {
     assert!(status == 400 && said.contains("a fixed document"), "{said}");
 }
 
-/// Everything that the gateway answers of the feed.
 async fn everything(site: &Site, first: Time, ids: &[String]) -> String {
     let mut paths: Vec<String> = ["", "/sync", "/complete", "/about"].map(str::to_owned).into();
     for view in ["", "/sync", "/complete"] {

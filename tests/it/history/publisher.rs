@@ -3,14 +3,11 @@
 use crate::support::{HOUR, Post, SITE, START, post, rss};
 use tidegate_core::model::Time;
 
-/// Something that a publisher does between two polls.
 #[derive(Debug, Clone)]
 pub enum Act {
     /// So many new posts.
     Publish(u8),
-    /// Another text for one of the posts that it shows.
     Edit(u8),
-    /// One of them gets another id.
     Rename(u8),
     /// One of them goes, and Atom says so.
     Delete(u8),
@@ -24,7 +21,6 @@ pub enum Act {
     Glitch(bool),
 }
 
-/// The publisher.
 pub struct Publisher {
     /// Newest first.
     posts: Vec<Post>,
@@ -34,7 +30,6 @@ pub struct Publisher {
     rss: bool,
     days: u32,
     turns: u32,
-    /// How many posts stood in older documents that were read.
     older: u32,
     /// What is wrong with the next document: it is empty, or else cut.
     glitch: Option<bool>,

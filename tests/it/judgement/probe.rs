@@ -81,7 +81,6 @@ async fn in_doubt() -> Gate {
     gate
 }
 
-/// How many questions would be asked now.
 async fn questions(gate: &Gate, feed: &str) -> usize {
     let snapshot = gate.store.snapshot(&gate.feed).await.unwrap().unwrap();
     let plan = probe::plan(&gate.feed, feed, &gate.options, &snapshot, gate.now, 4);

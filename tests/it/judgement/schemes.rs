@@ -21,13 +21,11 @@ fn feed(items: &[(&str, &str)], stamp: u32) -> String {
     text + "</channel></rss>\n"
 }
 
-/// Takes such a feed in, an hour later.
 async fn take(gate: &mut Gate, items: &[(&str, &str)], stamp: u32) -> Vec<EventKind> {
     gate.later(1);
     kinds(&gate.take(&feed(items, stamp)).await)
 }
 
-/// A gateway whose fingerprints are by another scheme.
 async fn other() -> Gate {
     let mut gate = Gate::new().await;
     gate.other_scheme = true;

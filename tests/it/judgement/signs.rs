@@ -4,7 +4,6 @@ use crate::support::{Gate, kinds};
 use tidegate_core::model::{EventKind, EventKind::*};
 use tidegate_store::Select;
 
-/// An item of an RSS document.
 #[derive(Clone)]
 struct Listed {
     id: String,
@@ -13,7 +12,6 @@ struct Listed {
     more: String,
 }
 
-/// A document of these items.
 fn rss(items: &[Listed]) -> String {
     let mut text = "<rss version=\"2.0\"><channel><title>Notes</title>\
          <link>https://notes.example/</link><description>d</description>"

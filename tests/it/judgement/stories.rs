@@ -28,7 +28,6 @@ const LEADS: [&[i64]; 5] = [
     &[YEAR, 0, YEAR, -YEAR, 0, 7 * YEAR],
 ];
 
-/// A document without the dates of its entries.
 fn without_dates(mut text: String) -> String {
     let dates =
         ["published", "updated", "pubDate"].map(|name| (format!("<{name}>"), format!("</{name}>")));
@@ -78,7 +77,6 @@ impl Wording {
     }
 }
 
-/// The post of a day in the words that are in force.
 fn worded(number: u32, wordings: &[Wording]) -> Post {
     let mut new = post(number);
     for wording in wordings.iter().filter(|wording| wording.is_of(number)) {
@@ -97,7 +95,6 @@ fn worded(number: u32, wordings: &[Wording]) -> Post {
     new
 }
 
-/// The posts of a document's words.
 fn posts(words: &[&str], wordings: &[Wording]) -> Vec<Post> {
     let mut posts: Vec<(u32, Post)> = Vec::new();
     for word in words.iter().filter(|word| **word != "empty") {
@@ -168,14 +165,10 @@ fn moved(words: &[&str], by: u32, is_growing: bool) -> Vec<String> {
     [window].into_iter().chain(rest.iter().map(|word| (*word).to_owned())).collect()
 }
 
-/// What happens to a feed.
 #[derive(Clone)]
 enum Act {
-    /// Its publisher has this document.
     Document(String),
-    /// It has the same as before.
     Same,
-    /// The gateway comes to an older document.
     Older(String),
     Url(String),
     Decide(Decision),
@@ -184,7 +177,6 @@ enum Act {
     /// An operator takes the text of the post with this title away, or says that it was deleted.
     Redact(String),
     Delete(String),
-    /// Time alone does its work.
     Age,
 }
 
@@ -329,7 +321,6 @@ impl Said {
     }
 }
 
-/// Everything that the store answers of the feed, as text.
 pub async fn everything(gate: &Gate) -> String {
     let (store, feed) = (&gate.store, &gate.feed);
     let snapshot = store.snapshot(feed).await.unwrap().unwrap();
@@ -352,7 +343,6 @@ pub async fn everything(gate: &Gate) -> String {
     all
 }
 
-/// The published ids of the reader view.
 async fn shown_ids(gate: &Gate) -> Vec<String> {
     gate.reader().await.into_iter().map(|(id, _)| id).collect()
 }
@@ -411,7 +401,6 @@ async fn check(
 /// What came of an act: events, whether the document is held, and in how many seconds another look can decide.
 type Step = (Vec<EventKind>, bool, Option<i64>);
 
-/// A story: its title, what is set of the feed, each setting with a value, and its lines.
 struct Story<'s> {
     title: &'s str,
     settings: Vec<(&'s str, &'s str)>,

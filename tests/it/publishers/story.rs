@@ -15,7 +15,6 @@ const LAST: i64 = 120 * HOUR;
 /// A document with something missing by accident, or most of it, stands at most so long.
 const ACCIDENT_HOURS: i64 = 5;
 
-/// A story that is being told.
 struct Story {
     publisher: Publisher,
     gate: Gate,
@@ -23,7 +22,6 @@ struct Story {
     told: Vec<String>,
 }
 
-/// What a plan came to.
 pub struct Told {
     /// What went wrong, in order; the story ends there.
     pub failures: Vec<Failure>,
@@ -32,7 +30,6 @@ pub struct Told {
     pub checked: BTreeMap<Check, u64>,
 }
 
-/// Tells a plan.
 pub fn tell(plan: &Plan) -> Told {
     let mut story = Story {
         publisher: Publisher::new(&plan.site, plan.posts),
@@ -171,7 +168,6 @@ impl Story {
         self.stand(words, &text, &shown, false, stays);
     }
 
-    /// A document is in force for so long and is polled all the while.
     fn stand(&mut self, words: &str, text: &str, shown: &[u32], glitch: bool, stays: i64) {
         if !self.truth.failures.is_empty() {
             return;

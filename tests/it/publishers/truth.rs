@@ -9,7 +9,6 @@ use tidegate_core::model::{
     Change, Completeness, EventKind, Item, ItemStatus, Snapshot, SyncId, Tick,
 };
 
-/// A failed expectation.
 #[derive(Clone, Debug)]
 pub struct Failure {
     pub kind: Kind,
@@ -42,7 +41,6 @@ pub struct Truth {
     older: HashSet<u32>,
 }
 
-/// The document that is in force.
 pub struct InForce<'a> {
     pub publisher: &'a Publisher,
     /// The posts in it, where it is what the publisher means.
@@ -279,7 +277,6 @@ impl Truth {
         }
     }
 
-    /// What a reader sees.
     fn view(&mut self, seen: &Seen, force: &InForce<'_>, reader: &[Item]) {
         let numbers: Vec<u32> =
             reader.iter().filter_map(|i| number_of(&i.shared.winner.data.xml)).collect();

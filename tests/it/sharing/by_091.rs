@@ -133,7 +133,6 @@ fn names_that_the_specification_does_not_know_are_named() {
     assert!(found[0].contains("RFC 2141") && found[0].contains("first of 3"), "{found:?}");
 }
 
-/// `expires` is read (section 2.2).
 #[test]
 fn expires_is_a_hint() {
     let until = "<sx:sharing since=\"a\" until=\"b\" expires=\"2026-01-02T00:00:00Z\"/>";

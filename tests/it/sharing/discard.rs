@@ -170,7 +170,6 @@ async fn what_was_made_here_stays() {
     assert_eq!(verdict.held, None);
 }
 
-/// A change of nothing.
 async fn empty(gate: &Gate) -> tidegate_core::model::Change {
     let state = gate.store_state().await;
     tidegate_core::model::Change::of_state(gate.feed.clone(), state.revision, gate.now, state)

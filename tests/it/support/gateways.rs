@@ -50,7 +50,6 @@ pub fn configuration(text: &str) -> Config {
     config
 }
 
-/// A gateway that runs.
 pub struct Running {
     pub config: Config,
     /// The clock that it goes by, where it is not that of the system.
@@ -69,12 +68,10 @@ impl std::ops::Deref for Running {
 }
 
 impl Running {
-    /// With the clock of the system.
     pub async fn start(text: &str) -> Self {
         Self::of(configuration(text), None).await
     }
 
-    /// With a clock that the test sets.
     pub async fn start_at(now: Time, text: &str) -> Self {
         Self::of(configuration(text), Some(now)).await
     }
@@ -145,14 +142,12 @@ impl Running {
         format!("http://{}{path}", self.address())
     }
 
-    /// What it answers to everybody.
     pub async fn get(&self, path: &str) -> (u16, HeaderMap, String) {
         let answer = self.client.get(self.url(path)).send().await.unwrap();
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
         (status, headers, answer.text().await.unwrap())
     }
 
-    /// A document that must be there.
     pub async fn text(&self, path: &str) -> String {
         let (status, _, text) = self.get(path).await;
         assert_eq!(status, 200, "{path}: {text}");
@@ -177,7 +172,6 @@ impl Running {
         (status, value)
     }
 
-    /// Polls a feed now, without an error.
     pub async fn poll(&self, feed: &str) {
         let name = FeedName::new(feed).unwrap();
         let report = self.operator().poll_now(&name).await.unwrap();
@@ -217,7 +211,6 @@ impl Paper {
     }
 }
 
-/// The name of the one feed of each.
 pub fn name() -> FeedName {
     FeedName::new("news").unwrap()
 }
@@ -235,12 +228,10 @@ pub async fn poll(gateway: &Running) {
     gateway.poll("news").await;
 }
 
-/// The address of a view.
 pub fn address(gateway: &Running, view: &str) -> String {
     gateway.url(&format!("/feeds/news{view}"))
 }
 
-/// What is served there.
 pub async fn get(gateway: &Running, view: &str) -> String {
     gateway.text(&format!("/feeds/news{view}")).await
 }

@@ -49,7 +49,6 @@ impl Dice {
     }
 }
 
-/// The addresses of a feed's views.
 pub fn addresses(feed: &str) -> Addresses {
     Addresses {
         reader: feed.to_owned(),
@@ -79,7 +78,6 @@ pub fn page<'a>(view: &'a View, addresses: &'a Addresses) -> Page<'a> {
     }
 }
 
-/// One feed in a memory store.
 pub struct Gate {
     pub store: Arc<Store>,
     pub feed: FeedName,
@@ -87,7 +85,6 @@ pub struct Gate {
     pub options: FeedOptions,
     pub versions_per_day: u32,
     pub items: usize,
-    /// The running time.
     pub now: Time,
     /// How many seconds the wall clock is ahead of it.
     pub lead: i64,
@@ -105,7 +102,6 @@ impl Gate {
         Self::named("gate.example").await
     }
 
-    /// Of another endpoint.
     pub async fn named(endpoint: &str) -> Self {
         let clock = Arc::new(ManualClock::at(Time::from_unix(START)));
         let store = Store::in_memory(Some(EndpointId::own(endpoint).unwrap()), clock).unwrap();
@@ -157,7 +153,6 @@ impl Gate {
         self.take_bytes(text.as_bytes()).await
     }
 
-    /// The same of a document that may not be UTF-8.
     pub async fn take_bytes(&mut self, bytes: &[u8]) -> Verdict {
         let limits = Limits::default();
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
@@ -190,7 +185,6 @@ impl Gate {
         self.take(&atom(SITE, posts)).await
     }
 
-    /// A poll that finds the document unchanged.
     pub async fn same(&mut self) -> Verdict {
         self.same += 1;
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
@@ -199,7 +193,6 @@ impl Gate {
         verdict
     }
 
-    /// What is known of the item that is published with an id.
     pub async fn known(&self, id: &str) -> LedgerEntry {
         let mut known = self.snapshot().await.known.into_iter();
         known.find(|known| known.published_id == id).unwrap()
@@ -223,7 +216,6 @@ impl Gate {
         done
     }
 
-    /// Deletes a missing item at the operator's word; what was decided.
     pub async fn delete_missing(&mut self, id: &SyncId) -> Result<Option<Verdict>, DeletionError> {
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
         let snapshot = self.with_stubs(snapshot, &[id.to_string()]).await.unwrap();
@@ -247,7 +239,6 @@ impl Gate {
         backfilled
     }
 
-    /// What the gateway does every hour whatever the publisher does.
     pub async fn age(&mut self) -> Verdict {
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
         let verdict = record::age(&self.round(snapshot.as_ref()));
@@ -255,7 +246,6 @@ impl Gate {
         verdict
     }
 
-    /// Takes in what missing items' own addresses replied.
     pub async fn answered(&mut self, replies: &Replies) -> Verdict {
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
         let verdict = record::answered(&self.round(snapshot.as_ref()), replies, self.same);
@@ -263,7 +253,6 @@ impl Gate {
         verdict
     }
 
-    /// Something over a round at the present time.
     pub fn with_round<T>(
         &self,
         snapshot: Option<&Snapshot>,
@@ -314,7 +303,6 @@ impl Gate {
         kept.iter().map(|k| k.entry.title.as_deref().unwrap().to_owned()).collect()
     }
 
-    /// Decides about a held document.
     pub async fn decide(&mut self, decision: Decision) {
         let snapshot = self.snapshot().await;
         let verdict = record::decide(&self.round(Some(&snapshot)), decision);

@@ -6,10 +6,8 @@ use tidegate_core::model::Time;
 pub const START: i64 = 1_767_225_600;
 pub const HOUR: i64 = 3600;
 
-/// The publisher's site.
 pub const SITE: &str = "http://publisher.example/";
 
-/// An item as its publisher writes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Post {
     pub id: String,
@@ -21,7 +19,6 @@ pub struct Post {
 }
 
 impl Post {
-    /// The same post with another text.
     pub fn edited(mut self, text: &str) -> Self {
         text.clone_into(&mut self.text);
         self
@@ -63,7 +60,6 @@ pub fn atom(site: &str, posts: &[Post]) -> String {
     xml
 }
 
-/// A document in RSS.
 pub fn rss(posts: &[Post]) -> String {
     let mut xml = format!(
         "<rss version=\"2.0\"><channel><title>News</title><link>{SITE}</link>\

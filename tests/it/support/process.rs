@@ -8,16 +8,12 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-/// The token of administration.
 pub const TOKEN: &str = "a-token-for-tests";
 
-/// A gateway that answers.
 pub struct Process {
     /// The process; it dies with this.
     pub child: Child,
-    /// Its address, as it says itself.
     pub address: String,
-    /// A client to ask it with.
     pub client: reqwest::Client,
 }
 
@@ -75,7 +71,6 @@ impl Process {
         Self { child, address, client }
     }
 
-    /// Starts it with the configuration `t.toml` of the folder.
     pub async fn configured(folder: &Path) -> Self {
         Self::start(folder, &["-c".as_ref(), "t.toml".as_ref()]).await
     }
@@ -87,7 +82,6 @@ impl Process {
         assert!(sent.success());
     }
 
-    /// Kills it at once.
     pub async fn kill(mut self) {
         self.child.kill().await.unwrap();
     }
@@ -103,7 +97,6 @@ impl Process {
         assert!(self.child.wait().await.unwrap().success());
     }
 
-    /// A document.
     pub async fn get(&self, path: &str) -> String {
         let answer = self.client.get(format!("{}{path}", self.address)).send().await.unwrap();
         assert_eq!(answer.status(), 200, "{path}");

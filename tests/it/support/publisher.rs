@@ -19,7 +19,6 @@ pub struct SeenRequest {
 }
 
 impl SeenRequest {
-    /// All values of a header.
     pub fn all(&self, name: &str) -> Vec<String> {
         let all = self.headers.get_all(name).into_iter();
         all.map(|value| value.to_str().unwrap().to_owned()).collect()
@@ -83,12 +82,10 @@ impl Server {
         Self { port, seen }
     }
 
-    /// The address of a path.
     pub fn address(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    /// Every request so far.
     pub fn seen(&self) -> Vec<SeenRequest> {
         self.seen.lock().unwrap().clone()
     }
@@ -99,7 +96,6 @@ impl Server {
     }
 }
 
-/// What a publisher answers to requests for one path.
 #[derive(Debug, Clone)]
 pub struct Answer {
     status: u16,

@@ -23,7 +23,6 @@ print(read)
 sys.exit("\n".join(bad) if bad else 0)
 "#;
 
-/// Demands that expat reads all `count` documents of the folder.
 pub fn accepts(folder: &Path, count: usize) {
     let run = Command::new("python3").arg("-c").arg(SCRIPT).arg(folder).output();
     let Ok(output) = run else {

@@ -25,20 +25,15 @@ const APART: Duration = Duration::from_secs(3600);
 /// How many documents are looked back over, from the last, for one that was taken in whole.
 const LOOK_BACK: usize = 60;
 
-/// What came of a comparison.
 #[derive(Debug, Default)]
 pub struct Compared {
-    /// What differs, in words.
     pub differences: Vec<String>,
     /// Whether feed-rs could read the publisher's document too; else our own reading stands in.
     pub by_feed_rs: bool,
-    /// Current items.
     pub items: usize,
     /// Of those, items that bear an id that their publisher has changed since.
     pub renamed: usize,
-    /// Items in the sync view.
     pub in_sync: usize,
-    /// Tombstones in the sync view.
     pub tombstones: usize,
 }
 
@@ -117,7 +112,6 @@ impl Wanted {
     }
 }
 
-/// An entry as it is read: its id and its title.
 type Read = (String, String);
 
 fn own(document: &FeedDocument<'_>) -> Vec<Read> {
@@ -186,7 +180,6 @@ fn former_ids(lines: &[DocumentReport]) -> BTreeMap<String, BTreeSet<String>> {
     former
 }
 
-/// The addresses that documents name here.
 fn page_addresses() -> Addresses {
     Addresses {
         upstream: "https://publisher.example/feed".into(),

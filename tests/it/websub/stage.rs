@@ -9,11 +9,9 @@ use std::ops::{Deref, DerefMut};
 use tidegate_core::model::Time;
 use url::form_urlencoded::Serializer;
 
-/// The public address of the gateway.
 pub const PUBLIC: &str = "https://gate.example";
 /// 2026-06-01T00:00:00Z: when the gateway starts.
 const START: i64 = 1_780_272_000;
-/// The media type of a form.
 pub const FORM: &str = "application/x-www-form-urlencoded";
 
 pub struct Stage {
@@ -112,7 +110,6 @@ impl Stage {
         assert_eq!(self.admin("DELETE", &format!("/feeds/{name}"), Value::Null).await.0, 204);
     }
 
-    /// A request to the hub, and what it says.
     pub async fn post(&self, mode: &str, topic: &str, callback: &str) -> (StatusCode, String) {
         let pairs = [("hub.mode", mode), ("hub.topic", topic), ("hub.callback", callback)];
         self.post_as("/websub", FORM, form(&pairs)).await

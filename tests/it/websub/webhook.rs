@@ -15,7 +15,6 @@ fn told(delivery: &SeenRequest) -> Value {
     serde_json::from_str(&delivery.text()).unwrap()
 }
 
-/// The kinds and titles of what was delivered.
 fn changes(message: &Value) -> Vec<String> {
     let all = message["changes"].as_array().unwrap().iter();
     let words = all.map(|change| {
