@@ -14,8 +14,8 @@ const QUIET: Duration = Duration::from_secs(12);
 fn says(publisher: &Publisher, feed: &str, text: &str) {
     let mut posts: Vec<_> = (1..=10).rev().map(post).collect();
     text.clone_into(&mut posts[0].text);
-    publisher
-        .set(&format!("/{feed}"), Answer::document("application/atom+xml", atom(SITE, &posts)));
+    let answer = Answer::document("application/atom+xml", atom(SITE, &posts));
+    publisher.set(&format!("/{feed}"), answer);
 }
 
 /// A gateway that polls when it is told to, and at the start, when every feed has a document.

@@ -4,9 +4,8 @@
 #[path = "../../fuzz/src/lib.rs"]
 pub mod targets;
 
-use crate::support::Dice;
+use crate::support::{Dice, files, root};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
 
 /// How many mutations a target gets, where `TIDEGATE_FUZZ` does not say.
 const MUTATIONS: u64 = 2000;
@@ -46,34 +45,19 @@ fn mutate(dice: &mut Dice, input: &mut Vec<u8>, other: &[u8]) {
     input.truncate(LARGEST);
 }
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+fn contents(folder: &str) -> Vec<Vec<u8>> {
+    files(&root(folder)).into_iter().map(|path| std::fs::read(path).unwrap()).collect()
 }
 
-fn files(folder: &str) -> Vec<Vec<u8>> {
-    fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() { walk(&path, found) } else { found.push(path) }
-        }
-    }
-    let mut found = Vec::new();
-    walk(&root().join(folder), &mut found);
-    found.sort();
-    found.into_iter().map(|path| std::fs::read(path).unwrap()).collect()
-}
-
+/// Pairs of feeds, as the merge target reads them.
 fn pairs() -> Vec<Vec<u8>> {
-    let mut pairs = Vec::new();
-    for number in 0..48 {
-        let folder = root().join(format!("tests/fixtures/merge/{number:03}"));
-        let [Ok(local), Ok(incoming)] =
-            ["local.xml", "incoming.xml"].map(|file| std::fs::read(folder.join(file)))
-        else {
-            continue;
-        };
-        pairs.push([local, vec![targets::BETWEEN], incoming].concat());
-    }
+    let cases = std::fs::read_dir(root("tests/fixtures/merge")).unwrap();
+    let pairs = cases.map(|case| {
+        let feed = |file| std::fs::read(case.as_ref().unwrap().path().join(file)).unwrap();
+        [feed("local.xml"), vec![targets::BETWEEN], feed("incoming.xml")].concat()
+    });
+    let mut pairs: Vec<_> = pairs.collect();
+    pairs.sort();
     pairs
 }
 
@@ -104,10 +88,10 @@ type Target = (fn(&[u8]), Vec<Vec<u8>>);
 
 #[test]
 fn what_reads_bytes_from_outside_holds_on_seeds_and_on_mutations_of_them() {
-    let feeds = || files("tests/fixtures/feeds");
-    let mut configurations = files("src/config/tests");
+    let feeds = || contents("tests/fixtures/feeds");
+    let mut configurations = contents("src/config/tests");
     configurations.retain(|seed| !seed.starts_with(b"//"));
-    configurations.extend(files("config"));
+    configurations.extend(contents("config"));
     let short = [
         "<p>Some &amp; more <a href=\"http://a.example/?utm_source=x&amp;b=1#c\">link</a>.</p>",
         "https://www.publisher.example/2026/01/a-long-name-of-a-post.html?utm_source=rss&id=3#c",
@@ -119,14 +103,14 @@ fn what_reads_bytes_from_outside_holds_on_seeds_and_on_mutations_of_them() {
     texts.extend(short.map(|text| text.as_bytes().to_vec()));
     let targets: [Target; 10] = [
         (targets::document, feeds()),
-        (targets::document, files("tests/fixtures/merge")),
+        (targets::document, contents("tests/fixtures/merge")),
         (targets::merge, pairs()),
         (targets::config, configurations),
         (targets::text, texts),
-        (targets::sup, files("fuzz/seeds/sup")),
-        (targets::websub, files("fuzz/seeds/websub")),
-        (targets::document, files("fuzz/seeds/collection")),
-        (targets::opml, files("fuzz/seeds/opml")),
+        (targets::sup, contents("fuzz/seeds/sup")),
+        (targets::websub, contents("fuzz/seeds/websub")),
+        (targets::document, contents("fuzz/seeds/collection")),
+        (targets::opml, contents("fuzz/seeds/opml")),
         (targets::tree, feeds()),
     ];
     std::thread::scope(|threads| {

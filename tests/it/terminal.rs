@@ -229,41 +229,11 @@ async fn play(name: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn arguments() {
-    play("arguments").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn configuration() {
-    play("configuration").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn conflicts() {
-    play("conflicts").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn feeds() {
-    play("feeds").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn files() {
-    play("files").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn items() {
-    play("items").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lists() {
-    play("lists").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn settings() {
-    play("settings").await;
+async fn each_session_says_what_is_written() {
+    let names =
+        ["arguments", "configuration", "conflicts", "feeds", "files", "items", "lists", "settings"];
+    let plays = names.map(|name| (name, tokio::spawn(play(name))));
+    for (name, play) in plays {
+        play.await.unwrap_or_else(|error| panic!("terminal/{name}.txt: {error}"));
+    }
 }

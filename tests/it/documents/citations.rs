@@ -3,6 +3,7 @@
 //! and documents by their path.
 
 use super::read;
+use crate::support::root;
 use crate::walls::sources;
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -89,7 +90,7 @@ fn every_citation_leads_to_its_place() {
     // It cites what is not there, to be found.
     files.retain(|(path, _)| path != "tests/it/documents/citations.rs");
     files.push(("tests/it/spec/TABLE.md".to_owned(), read("tests/it/spec/TABLE.md")));
-    let is_there = |path: &str| super::root().join(path).exists();
+    let is_there = |path: &str| root(path).exists();
     let mut broken = Vec::new();
     for (path, text) in files {
         let found = unresolved(&text, &rows, &headings, is_there);

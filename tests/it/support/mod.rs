@@ -13,6 +13,7 @@ pub mod sharing;
 pub use post::{HOUR, Post, SITE, START, atom, post, rss};
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
@@ -32,6 +33,34 @@ use tokio::sync::mpsc;
 pub fn sample<T>(all: impl IntoIterator<Item = T>, every: usize) -> Vec<T> {
     let is_all = std::env::var_os("TIDEGATE_ALL").is_some();
     all.into_iter().step_by(if is_all { 1 } else { every }).collect()
+}
+
+/// A file or folder of the repository.
+pub fn root(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// Every file below a folder, in order.
+pub fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display())) {
+        let path = entry.unwrap().path();
+        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
+    }
+    found.sort();
+    found
+}
+
+/// The documents, `.xml`, `.json` or `.opml`, in a folder of the corpus that `TIDEGATE_CORPUS` names.
+pub fn corpus(part: &str) -> Option<Vec<PathBuf>> {
+    let Some(corpus) = std::env::var_os("TIDEGATE_CORPUS") else {
+        println!("skipped: TIDEGATE_CORPUS is not set");
+        return None;
+    };
+    let mut documents = files(&PathBuf::from(corpus).join(part));
+    documents
+        .retain(|path| path.extension().is_some_and(|e| e == "xml" || e == "json" || e == "opml"));
+    Some(documents)
 }
 
 /// Numbers that look random and are the same each time.

@@ -33,7 +33,6 @@ pub struct Compared {
     pub items: usize,
     /// Of those, items that bear an id that their publisher has changed since.
     pub renamed: usize,
-    pub in_sync: usize,
     pub tombstones: usize,
 }
 
@@ -224,7 +223,6 @@ fn compare(
     let mut all = Compared {
         by_feed_rs: wanted.by_feed_rs,
         items: current.items.len(),
-        in_sync: window.items.len(),
         tombstones: gone.len(),
         ..Compared::default()
     };
