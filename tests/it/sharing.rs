@@ -9,7 +9,8 @@ use publisher::*;
 
 use std::collections::HashMap;
 use support::{Gate, kinds};
-use tidegate_core::model::{Count, EventKind, Origin};
+use tidegate_core::model::EventKind::*;
+use tidegate_core::model::{Count, Origin};
 use tidegate_format::parse::{self, Limits};
 use tidegate_judge::record::{self, Issued};
 use tidegate_store::Select;
@@ -22,10 +23,10 @@ async fn ids_and_histories_stay_the_publishers() {
     let verdict = gate
         .take(&shared(&[
             entry("a", "A", 3, &[(3, "JEO", 3), (2, "REO", 2), (1, "REO", 1)]),
-            entry("b", "B", 1, &[(1, "REO", 1)]),
+            first("b", "B"),
         ]))
         .await;
-    assert_eq!(kinds(&verdict), [EventKind::Created, EventKind::Created]);
+    assert_eq!(kinds(&verdict), [Created, Created]);
     let a = item(&gate, "x.a").await;
     assert_eq!(a.shared.winner.updates.value(), 3);
     let owned = |list: &[(u32, &str)]| {
@@ -42,7 +43,7 @@ async fn ids_and_histories_stay_the_publishers() {
             entry("a", "A", 3, &[(3, "JEO", 3), (2, "REO", 2), (1, "REO", 1)]),
         ]))
         .await;
-    assert_eq!(kinds(&verdict), [EventKind::Updated]);
+    assert_eq!(kinds(&verdict), [Updated]);
     assert!(verdict.events()[0].reason.contains("version 6 by JEO"), "{:?}", verdict.events());
     assert_eq!(titles(&gate.reader().await), ["B6", "A"]);
     assert_eq!(sequences(&item(&gate, "x.b").await), owned(&[(6, "JEO"), (1, "REO")]));
@@ -52,9 +53,8 @@ async fn ids_and_histories_stay_the_publishers() {
 #[tokio::test]
 async fn newer_bytes_of_a_version_are_served_without_one() {
     let mut gate = Gate::new().await;
-    gate.take(&shared(&[entry("a", "A", 1, &[(1, "REO", 1)])])).await;
-    let verdict =
-        gate.later(1).take(&shared(&[entry("a", "A with a counter", 1, &[(1, "REO", 1)])])).await;
+    gate.take(&shared(&[first("a", "A")])).await;
+    let verdict = gate.later(1).take(&shared(&[first("a", "A with a counter")])).await;
     assert_eq!(kinds(&verdict), []);
     let change = verdict.change.unwrap();
     assert!(change.versions.is_empty() && change.latest.len() == 1 && change.tick.is_none());
@@ -64,18 +64,18 @@ async fn newer_bytes_of_a_version_are_served_without_one() {
 #[tokio::test]
 async fn tombstones_are_honoured_and_taken_back() {
     let mut gate = Gate::new().await;
-    let a = entry("a", "A", 1, &[(1, "REO", 1)]);
-    gate.take(&shared(&[a.clone(), entry("b", "B", 1, &[(1, "REO", 1)])])).await;
+    let a = first("a", "A");
+    gate.take(&shared(&[a.clone(), first("b", "B")])).await;
     gate.later(1);
     let gone = sync("x.b", 2, " deleted=\"true\"", &[(2, "JEO", 5), (1, "REO", 1)], "");
     let b = Shared { sync: gone, ..entry("b", "B", 2, &[]) };
-    assert_eq!(kinds(&gate.take(&shared(&[b, a.clone()])).await), [EventKind::Deleted]);
+    assert_eq!(kinds(&gate.take(&shared(&[b, a.clone()])).await), [Deleted]);
     assert_eq!(titles(&gate.reader().await), ["A"]);
     let b = item(&gate, "x.b").await;
     assert!(b.shared.winner.deleted && b.shared.winner.history.len() == 2);
     gate.later(1);
     let back = entry("b", "B again", 3, &[(3, "JEO", 9), (2, "JEO", 5), (1, "REO", 1)]);
-    assert_eq!(kinds(&gate.take(&shared(&[back, a])).await), [EventKind::Undeleted]);
+    assert_eq!(kinds(&gate.take(&shared(&[back, a])).await), [Undeleted]);
     assert_eq!(titles(&gate.reader().await), ["B again", "A"]);
 }
 
@@ -87,7 +87,7 @@ async fn conflicts_are_kept_with_what_lost() {
     gate.later(1);
     let verdict =
         gate.take(&shared(&[entry("a", "theirs", 2, &[(2, "JEO", 50), (1, "REO", 1)])])).await;
-    assert_eq!(kinds(&verdict), [EventKind::Updated]);
+    assert_eq!(kinds(&verdict), [Updated]);
     let a = item(&gate, "x.a").await;
     assert_eq!(a.shared.winner.data.card.title, "theirs");
     assert_eq!(a.shared.conflicts.len(), 1);
@@ -96,7 +96,7 @@ async fn conflicts_are_kept_with_what_lost() {
     gate.later(1);
     let verdict =
         gate.take(&shared(&[entry("a", "late", 2, &[(2, "ABC", 10), (1, "REO", 1)])])).await;
-    assert_eq!(kinds(&verdict), [EventKind::Updated]);
+    assert_eq!(kinds(&verdict), [Updated]);
     let a = item(&gate, "x.a").await;
     let losers: Vec<_> = a.shared.conflicts.iter().map(|c| c.data.card.title.as_str()).collect();
     assert_eq!(
@@ -107,7 +107,7 @@ async fn conflicts_are_kept_with_what_lost() {
     gate.later(1);
     let history = [(3, "REO", 55), (2, "JEO", 50), (2, "GPM", 40), (2, "ABC", 10), (1, "REO", 1)];
     let verdict = gate.take(&shared(&[entry("a", "resolved", 3, &history)])).await;
-    assert_eq!(kinds(&verdict), [EventKind::Updated]);
+    assert_eq!(kinds(&verdict), [Updated]);
     let a = item(&gate, "x.a").await;
     assert_eq!(a.shared.conflicts, []);
     assert_eq!(a.shared.winner.data.card.title, "resolved");
@@ -148,12 +148,12 @@ async fn where_the_creator_wants_no_conflicts_none_are_kept() {
 #[tokio::test]
 async fn plain_entries_beside_shared_ones_are_compared() {
     let mut gate = Gate::new().await;
-    let a = entry("a", "A", 1, &[(1, "REO", 1)]).markup();
+    let a = first("a", "A").markup();
     let both = |text: &str| document("", &[plain("p", text), a.clone(), plain("q", "Q")]);
     gate.take(&both("P")).await;
     assert_eq!(titles(&gate.reader().await), ["P", "A", "Q"]);
     let verdict = gate.later(1).take(&both("P, edited")).await;
-    assert_eq!(kinds(&verdict), [EventKind::Updated]);
+    assert_eq!(kinds(&verdict), [Updated]);
     assert!(verdict.events()[0].reason.starts_with("changed: title"));
     let snapshot = gate.snapshot().await;
     let origins: HashMap<_, _> =
@@ -163,12 +163,12 @@ async fn plain_entries_beside_shared_ones_are_compared() {
     // A shared item that is gone is no deletion, and no hole for the plain ones.
     let verdict =
         gate.later(1).take(&document("", &[plain("p", "P, edited"), plain("q", "Q")])).await;
-    assert_eq!(kinds(&verdict), [EventKind::Retired]);
+    assert_eq!(kinds(&verdict), [Retired]);
     for _ in 0..40 {
         gate.later(6);
         assert_eq!(kinds(&gate.same().await), []);
     }
-    assert_eq!(kinds(&gate.later(1).take(&both("P, edited")).await), [EventKind::Returned]);
+    assert_eq!(kinds(&gate.later(1).take(&both("P, edited")).await), [Returned]);
     assert_eq!(titles(&gate.reader().await), ["P, edited", "A", "Q"]);
 }
 
@@ -179,20 +179,12 @@ async fn a_publisher_that_begins_to_share_loses_no_reader() {
     gate.take(&document("", &[plain("a", "A"), plain("b", "B")])).await;
     let before = gate.reader().await;
     gate.later(1);
-    let verdict = gate
-        .take(&shared(&[
-            entry("a", "A", 1, &[(1, "REO", 1)]),
-            entry("b", "B", 1, &[(1, "REO", 1)]),
-        ]))
-        .await;
+    let verdict = gate.take(&shared(&[first("a", "A"), first("b", "B")])).await;
     assert_eq!(gate.reader().await, before);
     let mut found = kinds(&verdict);
     found.sort();
-    assert_eq!(
-        found,
-        [EventKind::Created, EventKind::Created, EventKind::Deleted, EventKind::Deleted]
-    );
-    let deleted = verdict.events().iter().find(|e| e.kind == EventKind::Deleted).unwrap();
+    assert_eq!(found, [Created, Created, Deleted, Deleted]);
+    let deleted = verdict.events().iter().find(|e| e.kind == Deleted).unwrap();
     assert!(deleted.reason.starts_with("its publisher shares it as x."), "{}", deleted.reason);
     for _ in 0..20 {
         gate.later(6);
@@ -206,7 +198,7 @@ async fn a_publisher_that_shares_no_more_is_compared() {
     let mut gate = Gate::new().await;
     gate.take(&shared(&[entry("a", "A", 4, &[(4, "REO", 1)])])).await;
     let verdict = gate.later(1).take(&document("", &[plain("a", "A, edited")])).await;
-    assert_eq!(kinds(&verdict), [EventKind::Updated]);
+    assert_eq!(kinds(&verdict), [Updated]);
     let a = item(&gate, "x.a").await;
     let expected = [(5, "gate.example".to_owned()), (4, "REO".to_owned())];
     assert_eq!(sequences(&a), expected);
@@ -217,12 +209,12 @@ async fn a_publisher_that_shares_no_more_is_compared() {
 #[tokio::test]
 async fn what_ends_early_keeps_the_sync_of_its_whole_entries() {
     let mut gate = Gate::new().await;
-    let [a, b] = ["a", "b"].map(|id| entry(id, id, 1, &[(1, "REO", 1)]));
+    let [a, b] = ["a", "b"].map(|id| first(id, id));
     let whole = shared(&[a, b]);
     gate.take(whole.split_once("<id>urn:b").unwrap().0).await;
     let known = gate.snapshot().await.known;
     assert!(matches!(known.as_slice(), [a] if a.origin == Origin::Upstream), "{known:?}");
-    assert_eq!(kinds(&gate.take(&whole).await), [EventKind::Created]);
+    assert_eq!(kinds(&gate.take(&whole).await), [Created]);
     assert_eq!(titles(&gate.reader().await), ["a", "b"]);
 }
 
@@ -230,7 +222,7 @@ async fn what_ends_early_keeps_the_sync_of_its_whole_entries() {
 #[tokio::test]
 async fn a_forged_history_in_our_own_name_is_refused() {
     let mut gate = Gate::new().await;
-    gate.take(&shared(&[entry("a", "A", 1, &[(1, "REO", 1)])])).await;
+    gate.take(&shared(&[first("a", "A")])).await;
     gate.later(1);
     let forged = shared(&[entry("a", "forged", 5, &[(5, "gate.example", 50), (1, "REO", 1)])]);
     let verdict = with(&mut gate, &forged, None, None).await;
@@ -244,7 +236,7 @@ async fn a_forged_history_in_our_own_name_is_refused() {
     // Another feed of this gateway did make it.
     let elsewhere = Issued::from([(id("x.a"), Some(Count::new(5).unwrap()))]);
     let verdict = with(&mut gate, &forged, None, Some(&elsewhere)).await;
-    assert_eq!(kinds(&verdict), [EventKind::Updated]);
+    assert_eq!(kinds(&verdict), [Updated]);
     // From now on this feed knows it as well.
     gate.later(1);
     let verdict = with(&mut gate, &forged, None, None).await;
@@ -276,7 +268,7 @@ async fn an_item_that_is_new_may_have_been_updated_any_number_of_times() {
 #[tokio::test]
 async fn a_leap_of_updates_is_not_taken_in() {
     let mut gate = Gate::new().await;
-    gate.take(&shared(&[entry("a", "A", 1, &[(1, "REO", 1)])])).await;
+    gate.take(&shared(&[first("a", "A")])).await;
     gate.later(1);
     let most = Count::MAX.value();
     let verdict = gate.take(&shared(&[entry("a", "leap", most, &[(most, "REO", 5)])])).await;
@@ -303,13 +295,13 @@ async fn the_complete_feed_is_read_when_it_must_be() {
         let snapshot = gate.store.snapshot(&gate.feed).await.unwrap();
         record::needs_complete(snapshot.as_ref(), &document)
     };
-    let a = entry("a", "A", 1, &[(1, "REO", 1)]).markup();
-    let b = entry("b", "B", 1, &[(1, "REO", 1)]).markup();
+    let a = first("a", "A").markup();
+    let b = first("b", "B").markup();
     let partial = document(&sharing("s1", "s5"), std::slice::from_ref(&a));
     assert!(needs(&gate, &partial).await);
     let all = document("<sx:sharing since=\"s0\" until=\"s4\"/>", &[b.clone(), a.clone()]);
     let verdict = with(&mut gate, &partial, Some(&all), None).await;
-    assert_eq!(kinds(&verdict), [EventKind::Created, EventKind::Created]);
+    assert_eq!(kinds(&verdict), [Created, Created]);
     // The lesser of both (READINGS 1, row 28).
     assert_eq!(gate.store_state().await.upstream_until.as_deref(), Some("s4"));
     // What changed of late is listed; beside it the reader view shows the last that changed before.
@@ -332,7 +324,7 @@ async fn the_complete_feed_is_read_when_it_must_be() {
     let b = Shared { sync: gone, ..entry("b", "B", 2, &[]) }.markup();
     let verdict =
         with(&mut gate, &late, Some(&document(&sharing("s0", "s9"), &[b, a])), None).await;
-    assert_eq!(kinds(&verdict), [EventKind::Deleted]);
+    assert_eq!(kinds(&verdict), [Deleted]);
     assert_eq!(gate.store_state().await.upstream_until.as_deref(), Some("s9"));
     assert!(!needs(&gate, &late).await);
 }
@@ -343,8 +335,8 @@ async fn without_since_the_complete_feed_tells_what_is_missing() {
     let mut gate = Gate::new().await;
     let related =
         "<sx:sharing><sx:related link=\"http://x.example/all\" type=\"complete\"/></sx:sharing>";
-    let a = entry("a", "A", 1, &[(1, "REO", 1)]).markup();
-    let b = entry("b", "B", 1, &[(1, "REO", 1)]).markup();
+    let a = first("a", "A").markup();
+    let b = first("b", "B").markup();
     let both = document(related, &[a.clone(), b.clone()]);
     with(&mut gate, &both, Some(&document("", &[a.clone(), b.clone()])), None).await;
     let asks = async |gate: &Gate, text: &str| {
@@ -357,7 +349,7 @@ async fn without_since_the_complete_feed_tells_what_is_missing() {
     assert!(asks(&gate, &one).await);
     gate.later(1);
     let verdict = with(&mut gate, &one, Some(&document("", &[a, b])), None).await;
-    assert_eq!(kinds(&verdict), [EventKind::Retired]);
+    assert_eq!(kinds(&verdict), [Retired]);
     assert!(!asks(&gate, &one).await);
 }
 
@@ -369,7 +361,7 @@ async fn a_reader_view_leads_to_what_the_other_deleted() {
         "<sx:sharing><sx:related link=\"http://x.example/all\" type=\"complete\"/></sx:sharing>";
     let mut gate = Gate::new().await;
     gate.options.sharing.local = true;
-    let (a, b) = (entry("a", "A", 1, &[(1, "REO", 1)]), entry("b", "B", 1, &[(1, "REO", 1)]));
+    let (a, b) = (first("a", "A"), first("b", "B"));
     let both = document(related, &[a.markup(), b.markup()]);
     with(&mut gate, &both, Some(&both), None).await;
     let mut known = gate.snapshot().await;
@@ -393,14 +385,14 @@ async fn a_reader_view_leads_to_what_the_other_deleted() {
     let gone = sync("x.b", 2, " deleted=\"true\"", &[(2, "JEO", 5), (1, "REO", 1)], "");
     let gone = Shared { sync: gone, ..b }.markup();
     let verdict = with(&mut gate, &one, Some(&document("", &[a.markup(), gone])), None).await;
-    assert_eq!(kinds(&verdict), [EventKind::Deleted]);
+    assert_eq!(kinds(&verdict), [Deleted]);
     assert_eq!(titles(&gate.reader().await), ["A"]);
 }
 
 #[tokio::test]
 async fn sharing_is_not_republished() {
     let mut gate = Gate::new().await;
-    let a = entry("a", "A", 1, &[(1, "REO", 1)]).markup();
+    let a = first("a", "A").markup();
     with(&mut gate, &document(&sharing("s1", "s5"), &[a]), None, None).await;
     let view = gate.store.view(&gate.feed, Select::All).await.unwrap().unwrap();
     assert!(!view.skeleton.text.contains("sharing"), "{}", view.skeleton.text);

@@ -6,7 +6,8 @@ use crate::support::sharing as publisher;
 
 use publisher::*;
 use support::{Gate, Post, kinds};
-use tidegate_core::model::{Count, EventKind, FeedName, Item, Origin, SyncId};
+use tidegate_core::model::EventKind::*;
+use tidegate_core::model::{Count, FeedName, Item, Origin, SyncId};
 use tidegate_judge::record::{self, AggregateSource, Credit, Issued, Verdict};
 use tidegate_store::Select;
 
@@ -28,7 +29,7 @@ async fn a_partial_and_a_complete_feed_may_say_it_differently() {
     let mut gate = Gate::new().await;
     for (until, short, long) in [("s5", "A", "A in full"), ("s9", "A again", "A again in full")] {
         let since = format!("{until}-since");
-        let document_of = |text: &str| entry("a", text, 1, &[(1, "REO", 1)]).markup();
+        let document_of = |text: &str| first("a", text).markup();
         let partial = document(&sharing(&since, until), &[document_of(short)]);
         let all = document("<sx:sharing since=\"s0\" until=\"s5\"/>", &[document_of(long)]);
         with(&mut gate, &partial, Some(&all), None).await;
@@ -44,8 +45,8 @@ async fn what_was_redacted_does_not_come_back_with_the_complete_feed() {
     gate.take(&document("", &[plain("a", "A secret"), plain("b", "B")])).await;
     gate.redact("A secret").await;
     gate.later(1);
-    let a = entry("a", "A secret", 1, &[(1, "REO", 1)]).markup();
-    let b = entry("b", "B", 1, &[(1, "REO", 1)]).markup();
+    let a = first("a", "A secret").markup();
+    let b = first("b", "B").markup();
     let partial = document(&sharing("s1", "s5"), std::slice::from_ref(&b));
     with(&mut gate, &partial, Some(&document("", &[a, b])), None).await;
     let all = gate.items(Select::All).await;
@@ -71,7 +72,7 @@ fn in_conflict(updates: u32, id: &str, link: &str) -> String {
 async fn what_was_redacted_does_not_come_back_in_a_conflict_of_another_item() {
     const PAGE: &str = "http://x.example/a";
     let secret = |link: &str| {
-        let a = entry("a", "A secret", 1, &[(1, "REO", 1)]).markup();
+        let a = first("a", "A secret").markup();
         a.replace("</entry>", &format!("{link}</entry>"))
     };
     let link = format!("<link href=\"{PAGE}\"/>");
@@ -91,7 +92,7 @@ async fn what_was_redacted_does_not_come_back_in_a_conflict_of_another_item() {
         assert_eq!(titles(item(&gate, "x.b").await), ["Mere opinion"]);
         // It is said again, by a new version and with a new item.
         gate.later(1);
-        let c = entry("c", "C", 1, &[(1, "REO", 1)]).markup();
+        let c = first("c", "C").markup();
         gate.take(&document("", &[secret(link), in_conflict(3, other_id, link), c])).await;
         assert!(!everywhere(&gate).await.contains("secret"), "{other_id}");
         assert_eq!(titles(item(&gate, "x.b").await), ["Mere opinion"]);
@@ -138,7 +139,7 @@ async fn a_quiet_month_blanks_no_reader_view() {
     let many = document(&sharing("s9", "t1"), &posts(20..115));
     let verdict = with(&mut gate, &many, None, None).await;
     assert_eq!(gate.reader().await.len(), 100);
-    let retired = kinds(&verdict).iter().filter(|kind| **kind == EventKind::Retired).count();
+    let retired = kinds(&verdict).iter().filter(|kind| **kind == Retired).count();
     assert_eq!(retired, 15);
 }
 
@@ -146,7 +147,7 @@ async fn a_quiet_month_blanks_no_reader_view() {
 #[tokio::test]
 async fn plain_entries_beside_changes_are_not_missing() {
     let mut gate = Gate::new().await;
-    let a = entry("a", "A", 1, &[(1, "REO", 1)]).markup();
+    let a = first("a", "A").markup();
     let all = [plain("p", "P"), a.clone(), plain("q", "Q"), plain("r", "R")];
     with(&mut gate, &document(&sharing("s1", "s5"), &all), Some(&document("", &all)), None).await;
     gate.later(1);
@@ -174,7 +175,7 @@ async fn a_forged_sequence_freezes_nobody() {
     gate.later(1);
     let verdict =
         gate.take(&shared(&[entry("a", "PEER says", 2, &[(2, "PEER", 10), (1, "PEER", 1)])])).await;
-    assert_eq!(kinds(&verdict), [EventKind::Updated]);
+    assert_eq!(kinds(&verdict), [Updated]);
     assert_eq!(titles(&gate.reader().await), ["PEER says"]);
 }
 
@@ -237,8 +238,8 @@ async fn three() -> (Gate, Gate, Gate) {
 async fn two_sources_that_share_an_item_are_one_item() {
     for other in ["A", "A, as the other writes it"] {
         let (mut a, mut b, mut both) = three().await;
-        a.take(&shared(&[entry("a", "A", 1, &[(1, "REO", 1)])])).await;
-        b.take(&shared(&[entry("a", other, 1, &[(1, "REO", 1)])])).await;
+        a.take(&shared(&[first("a", "A")])).await;
+        b.take(&shared(&[first("a", other)])).await;
         gather(&mut both, &[("a", &a, &["b"]), ("b", &b, &["a"])]).await;
         assert_eq!(titles(&both.reader().await), ["A"]);
         let verdict = gather(&mut both, &[("a", &a, &["b"]), ("b", &b, &["a"])]).await;
@@ -250,7 +251,7 @@ async fn two_sources_that_share_an_item_are_one_item() {
 #[tokio::test]
 async fn an_item_belongs_to_a_source_that_is_left() {
     let (mut a, mut b, mut both) = three().await;
-    let x = entry("a", "A", 1, &[(1, "REO", 1)]);
+    let x = first("a", "A");
     a.take(&shared(std::slice::from_ref(&x))).await;
     b.take(&shared(&[x])).await;
     gather(&mut both, &[("a", &a, &[]), ("b", &b, &[])]).await;
@@ -269,8 +270,8 @@ async fn an_item_belongs_to_a_source_that_is_left() {
 #[tokio::test]
 async fn what_another_source_shows_stays() {
     let (mut a, mut b, mut both) = three().await;
-    let x = entry("a", "A", 1, &[(1, "REO", 1)]);
-    let y = entry("y", "Y", 1, &[(1, "REO", 1)]);
+    let x = first("a", "A");
+    let y = first("y", "Y");
     a.take(&shared(&[x.clone(), y.clone()])).await;
     b.take(&shared(&[x])).await;
     gather(&mut both, &[("a", &a, &[]), ("b", &b, &[])]).await;
@@ -292,7 +293,7 @@ async fn what_no_source_shows_is_retired_once() {
     both.later(1);
     a.take(&document("", &[posts[0].clone(), posts[2].clone()])).await;
     let verdict = gather(&mut both, &[("a", &a, &[])]).await;
-    assert_eq!(kinds(&verdict), [EventKind::Retired]);
+    assert_eq!(kinds(&verdict), [Retired]);
     both.later(1);
     let verdict = gather(&mut both, &[("a", &a, &[])]).await;
     assert!(verdict.change.is_none(), "at rest it writes nothing: {:?}", verdict.change);
@@ -301,7 +302,7 @@ async fn what_no_source_shows_is_retired_once() {
 #[tokio::test]
 async fn redaction_goes_before_what_another_source_says() {
     let (mut a, mut b, mut both) = three().await;
-    let first = shared(&[entry("a", "A secret", 1, &[(1, "REO", 1)])]);
+    let first = shared(&[first("a", "A secret")]);
     a.take(&first).await;
     b.take(&first).await;
     gather(&mut both, &[("a", &a, &["b"]), ("b", &b, &["a"])]).await;
@@ -339,7 +340,7 @@ async fn nobody_takes_the_ids_of_another_feed() {
 #[tokio::test]
 async fn our_own_updates_that_a_restore_lost_are_taken_back() {
     let mut gate = Gate::new().await;
-    gate.take(&shared(&[entry("a", "A", 1, &[(1, "REO", 1)])])).await;
+    gate.take(&shared(&[first("a", "A")])).await;
     let copied = gate.now;
     gate.later(1);
     gate.restore().await;

@@ -4,7 +4,8 @@
 use crate::support::sharing::*;
 use crate::support::{Gate, kinds};
 use std::time::Duration;
-use tidegate_core::model::{EventKind, ItemStatus, LedgerEntry, SyncId};
+use tidegate_core::model::EventKind::*;
+use tidegate_core::model::{ItemStatus, LedgerEntry, SyncId};
 use tidegate_format::parse::{self, Limits};
 use tidegate_judge::record;
 use tidegate_store::Select;
@@ -19,13 +20,13 @@ async fn stubs(gate: &Gate, name: &str) -> usize {
 #[tokio::test]
 async fn a_zombie_of_a_peer_stays_gone() {
     let mut gate = Gate::new().await;
-    let a = entry("a", "A", 1, &[(1, "REO", 1)]);
-    let living = entry("b", "B", 1, &[(1, "REO", 1)]);
+    let a = first("a", "A");
+    let living = first("b", "B");
     let gone = sync("x.b", 2, " deleted=\"true\"", &[(2, "JEO", 5), (1, "REO", 1)], "");
     let gone = Shared { sync: gone, ..entry("b", "B", 2, &[]) };
     gate.take(&shared(&[a.clone(), living.clone()])).await;
     let verdict = gate.later(1).take(&shared(&[gone.clone(), a.clone()])).await;
-    assert_eq!(kinds(&verdict), [EventKind::Deleted]);
+    assert_eq!(kinds(&verdict), [Deleted]);
 
     gate.tombstones = 31 * DAY;
     gate.later(24 * 30).age().await;
@@ -42,7 +43,7 @@ async fn a_zombie_of_a_peer_stays_gone() {
     // What was made with knowledge of the deletion is no zombie.
     gate.later(1);
     let back = entry("b", "B again", 3, &[(3, "JEO", 9), (2, "JEO", 5), (1, "REO", 1)]);
-    assert_eq!(kinds(&gate.take(&shared(&[back, a])).await), [EventKind::Undeleted]);
+    assert_eq!(kinds(&gate.take(&shared(&[back, a])).await), [Undeleted]);
     assert_eq!(item(&gate, "x.b").await.shared.winner.updates.value(), 3);
 }
 
@@ -50,8 +51,7 @@ async fn a_zombie_of_a_peer_stays_gone() {
 async fn after_many(gate: &mut Gate) -> Vec<Shared> {
     gate.items = 3;
     let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
-    let all: Vec<Shared> =
-        names.iter().map(|name| entry(name, name, 1, &[(1, "REO", 1)])).collect();
+    let all: Vec<Shared> = names.iter().map(|name| first(name, name)).collect();
     for newest in 1..all.len() {
         gate.later(24).take(&shared(&[all[newest].clone(), all[newest - 1].clone()])).await;
     }
@@ -74,7 +74,7 @@ async fn a_peer_deletes_what_left() {
     let gone = Shared { sync: gone, ..entry("a", "a", 2, &[]) };
     let document = shared(&[all[7].clone(), all[6].clone(), gone]);
     gate.later(1);
-    assert_eq!(kinds(&gate.take(&document).await), [EventKind::Deleted]);
+    assert_eq!(kinds(&gate.take(&document).await), [Deleted]);
     let found = item(&gate, "x.a").await;
     assert!(found.shared.winner.deleted);
     assert_eq!(sequences(&found), [(2, "JEO".to_owned()), (1, "REO".to_owned())]);
@@ -100,7 +100,7 @@ async fn a_peer_that_says_that_what_left_was_deleted_is_read_whole() {
     caught_up.state.upstream_until = Some(String::new());
     let named = ["x.a".to_owned()];
     let left = gate.store.stubs(&gate.feed, &named).await.unwrap();
-    let listed = ["h", "g"].map(|name| entry(name, name, 1, &[(1, "REO", 1)]).markup());
+    let listed = ["h", "g"].map(|name| first(name, name).markup());
     let asks = |ids: &[&str], left: &[LedgerEntry]| {
         let said: String = ids
             .iter()

@@ -54,7 +54,7 @@ async fn what_is_listed_unknown_or_made_elsewhere_is_not_deleted() {
 
     use crate::support::sharing::{entry, shared};
     let mut gate = Gate::new().await;
-    let (a, b) = (entry("a", "A", 1, &[(1, "REO", 1)]), entry("b", "B", 1, &[(1, "REO", 1)]));
+    let (a, b) = (first("a", "A"), first("b", "B"));
     gate.take(&shared(&[a.clone(), b])).await;
     gate.later(1).take(&shared(&[a])).await;
     let shared = SyncId::new("x.b").unwrap();

@@ -2,7 +2,7 @@
 
 use super::publisher::*;
 use super::support::{Gate, kinds};
-use tidegate_core::model::EventKind;
+use tidegate_core::model::EventKind::*;
 use tidegate_format::parse::{self, Limits};
 
 /// An item of SSE 0.91: its version, and its updates from the topmost, each by whom and in which minute.
@@ -41,7 +41,7 @@ async fn a_publisher_that_keeps_no_updates_brings_no_conflicts() {
     }
     // Two edits of one version are one (section 4.4.1, n = 0).
     let verdict = gate.take(&feed_091(&item_091(5, "at once", "", &[("A", 9)]))).await;
-    assert_eq!(kinds(&verdict), [EventKind::Updated]);
+    assert_eq!(kinds(&verdict), [Updated]);
     let a = item(&gate, "x.a").await;
     assert_eq!((a.shared.winner.data.card.title.as_str(), a.sse091), ("at once", Some(true)));
     assert_eq!(a.shared.conflicts[0].data.card.title, "B");
@@ -62,7 +62,7 @@ async fn what_was_made_here_is_edited_by_0_91() {
     let id = gate.known("urn:a").await.id.to_string();
     gate.later(1);
     let edited = item_091(2, "theirs", "", &[("JEO", 2)]).replace("x.a", &id);
-    assert_eq!(kinds(&gate.take(&feed_091(&edited)).await), [EventKind::Updated]);
+    assert_eq!(kinds(&gate.take(&feed_091(&edited)).await), [Updated]);
     let a = item(&gate, &id).await;
     assert_eq!((a.shared.conflicts.len(), a.sse091), (0, Some(false)));
 }
@@ -92,7 +92,7 @@ async fn a_conflict_without_details_is_a_mark() {
     gate.later(1);
     let verdict =
         gate.take(&feed_091(&item_091(3, "resolved", marked, &[("A", 3), ("A", 2)]))).await;
-    assert_eq!(kinds(&verdict), [EventKind::Updated]);
+    assert_eq!(kinds(&verdict), [Updated]);
     assert_eq!(item(&gate, "x.a").await.sse091, Some(true));
 }
 
@@ -136,7 +136,7 @@ fn names_that_the_specification_does_not_know_are_named() {
 #[test]
 fn expires_is_a_hint() {
     let until = "<sx:sharing since=\"a\" until=\"b\" expires=\"2026-01-02T00:00:00Z\"/>";
-    let text = document(until, &[entry("a", "A", 1, &[(1, "REO", 1)]).markup()]);
+    let text = document(until, &[first("a", "A").markup()]);
     let read = parse::document(&text, None, &Limits::default()).unwrap();
     assert_eq!(
         read.head.hints.expires.map(|at| at.to_string()),

@@ -3,7 +3,8 @@
 
 use super::publisher::*;
 use super::support::{Gate, kinds};
-use tidegate_core::model::{EventKind, ItemStatus, Origin, Tick};
+use tidegate_core::model::EventKind::*;
+use tidegate_core::model::{ItemStatus, Origin, Tick};
 use tidegate_format::parse::{self, Limits};
 use tidegate_judge::record::{self, Verdict};
 use tidegate_store::{Past, PastSelect, Select};
@@ -11,7 +12,7 @@ use tidegate_store::{Past, PastSelect, Select};
 const ALL: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
 fn of(id: &'static str) -> String {
-    entry(id, id, 1, &[(1, "REO", 1)]).markup()
+    first(id, id).markup()
 }
 
 fn complete(until: &str, ids: &[&'static str]) -> String {
@@ -56,7 +57,7 @@ async fn what_the_complete_feed_does_not_list_leaves_all_views() {
     let before = gate.store_state().await;
     let then = gate.now;
     let verdict = missed(&mut gate, "s9", &["a", "b", "c", "d", "e"]).await;
-    assert_eq!(kinds(&verdict), [EventKind::Discarded]);
+    assert_eq!(kinds(&verdict), [Discarded]);
     assert_eq!(verdict.events()[0].id.as_str(), "x.f");
     assert!(verdict.events()[0].reason.contains("does not list it"));
     for select in [Select::Current, Select::All, Select::After(Tick::at(gate.now))] {
@@ -102,7 +103,7 @@ async fn a_subscriber_of_ours_discards_it_too() {
     assert!(record::needs_complete(Some(&snapshot), &document));
     let listed = ["a", "b", "c", "d", "e"];
     let verdict = with(&mut next, &ours, Some(&complete(&since, &listed)), None).await;
-    assert_eq!(kinds(&verdict), [EventKind::Discarded]);
+    assert_eq!(kinds(&verdict), [Discarded]);
 }
 
 /// A complete feed that is a part, or older than what is known, or says nothing of how far it goes.
@@ -166,7 +167,7 @@ async fn what_was_made_here_stays() {
     gate.store.commit(change).await.unwrap();
     gate.later(1);
     let verdict = missed(&mut gate, "s9", &["e", "f"]).await;
-    assert!(!kinds(&verdict).contains(&EventKind::Discarded), "{:?}", verdict.events());
+    assert!(!kinds(&verdict).contains(&Discarded), "{:?}", verdict.events());
     assert_eq!(verdict.held, None);
 }
 
@@ -210,7 +211,7 @@ async fn one_that_lists_little_is_held_first() {
     let mut gate = following().await;
     missed(&mut gate, "s9", &["a"]).await;
     gate.decide(tidegate_core::model::Decision::Release).await;
-    assert_eq!(kinds(&missed(&mut gate, "s9", &["a"]).await), [EventKind::Discarded; 5]);
+    assert_eq!(kinds(&missed(&mut gate, "s9", &["a"]).await), [Discarded; 5]);
 }
 
 /// What comes back is what its publisher says of it then, under the ids that it had.
@@ -220,7 +221,7 @@ async fn what_was_discarded_comes_back_under_its_ids() {
     missed(&mut gate, "s9", &["a", "b", "c", "d", "e"]).await;
     let partial = document(&sharing("s8", "t1"), &[of("f")]);
     let verdict = with(&mut gate, &partial, None, None).await;
-    assert_eq!(kinds(&verdict), [EventKind::Created]);
+    assert_eq!(kinds(&verdict), [Created]);
     assert!(verdict.events()[0].reason.contains("after it was discarded"));
     let f = item(&gate, "x.f").await;
     assert_eq!((f.published_id.as_str(), f.standing), ("urn:f", ItemStatus::Current));
@@ -235,7 +236,7 @@ async fn another_address_discards_nothing_of_the_first_one() {
     gate.url = "http://other.example/".to_owned();
     for until in ["s9", "t9"] {
         let partial = document(&sharing(if until == "s9" { "s7" } else { "t7" }, until), &[]);
-        let new = entry("g", "g", 1, &[(1, "REO", 1)]).markup();
+        let new = first("g", "g").markup();
         let listed = ["a", "b", "c", "d", "e"].map(of);
         let all = [listed.to_vec(), vec![new]].concat();
         let all = document(&format!("<sx:sharing since=\"s0\" until=\"{until}\"/>"), &all);

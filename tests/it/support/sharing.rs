@@ -33,6 +33,11 @@ pub fn entry(id: &'static str, text: &str, updates: u32, history: &[(u32, &str, 
     Shared { id, text: text.to_owned(), sync: sync(&format!("x.{id}"), updates, "", history, "") }
 }
 
+/// The first version of an entry, by its creator.
+pub fn first(id: &'static str, text: &str) -> Shared {
+    entry(id, text, 1, &[(1, "REO", 1)])
+}
+
 impl Shared {
     pub fn markup(&self) -> String {
         format!(
