@@ -1,6 +1,6 @@
 //! A gateway is backed up while it runs and its feeds change: the file has every feed whole.
 
-use crate::support::gateways::Paper;
+use crate::support::gateways::{Paper, complete};
 use crate::support::process::{Process, TOKEN};
 use reqwest::Method;
 use std::path::Path;
@@ -22,14 +22,6 @@ fn rss(posts: u32) -> String {
     format!("<rss version=\"2.0\"><channel><title>The news</title>{items}</channel></rss>")
 }
 
-fn configure(folder: &Path, data: &str, feeds: &str) {
-    let text = format!(
-        "[server]\nlisten = \"127.0.0.1:0\"\n[store]\npath = \"{data}\"\n[polling]\nallow_private = true\n\
-         host_spacing = \"0s\"\nmin_interval = \"1d\"\n[websub]\nhub = false\nsubscribe = false\n{feeds}"
-    );
-    std::fs::write(folder.join("t.toml"), text).unwrap();
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gateway_is_backed_up_while_it_runs() {
     let paper = Paper::start("application/rss+xml", &rss(8)).await;
@@ -37,9 +29,8 @@ async fn a_gateway_is_backed_up_while_it_runs() {
     let folder = folder.path();
     let names = ["f0", "f1", "f2", "f3", "f4", "f5"];
     let feed = |name| format!("[[feed]]\nname = \"{name}\"\nurl = \"{}{name}\"\n", paper.url);
-    let feeds: String = names.map(feed).concat();
-    configure(folder, "data", &feeds);
-    let gateway = Process::configured(folder).await;
+    let config = format!("[store]\npath = \"data\"\n{}", names.map(feed).concat());
+    let gateway = Process::configured(folder, &config).await;
     for name in names {
         gateway.poll(name).await;
     }
@@ -81,11 +72,11 @@ async fn a_gateway_is_backed_up_while_it_runs() {
         let there = tempfile::tempdir().unwrap();
         let there = there.path();
         std::fs::copy(folder.join(file), there.join(file)).unwrap();
-        configure(there, "copy", &feeds);
+        std::fs::write(there.join("t.toml"), complete(&config)).unwrap();
         let (status, said) = tidegate(there, &["import", file, "-c", "t.toml"]).await;
         assert!(status == 0 && said.starts_with("7 feeds with "), "{said}");
         assert!(said.contains("give them again to keyed\n") && !said.contains("hush"), "{said}");
-        let copy = Process::configured(there).await;
+        let copy = Process::configured(there, &config).await;
         for name in names {
             let shown = copy.call(Method::GET, &format!("/feeds/{name}"), None).await;
             let living = shown["state"]["counts"]["living"].as_u64().unwrap();

@@ -102,6 +102,7 @@ async fn answers(gateway: &Process, ids: &[String]) -> Vec<(String, String)> {
 
 struct Gate {
     folder: tempfile::TempDir,
+    config: String,
     data: PathBuf,
     paper: Paper,
     posts: Vec<(u32, String)>,
@@ -114,19 +115,16 @@ impl Gate {
             (1..=posts).map(|n| (n, format!("; text of {n}: {}", noise(n.into(), 30)))).collect();
         let paper = Paper::start("application/atom+xml", &feed(&posts)).await;
         let config = format!(
-            "[server]\nlisten = \"127.0.0.1:0\"\npublic_url = \"https://gate.example\"\n\
-             [store]\npath = \"data\"\n[polling]\nallow_private = true\n\
-             host_spacing = \"0s\"\nmin_interval = \"1d\"\nmax_interval = \"1d\"\n[[feed]]\n\
-             name = \"news\"\nurl = \"{}\"\n",
+            "[server]\npublic_url = \"https://gate.example\"\n[store]\npath = \"data\"\n\
+             [[feed]]\nname = \"news\"\nurl = \"{}\"\n",
             paper.url
         );
-        std::fs::write(folder.path().join("t.toml"), config).unwrap();
         let data = folder.path().join("data");
-        Self { folder, data, paper, posts }
+        Self { folder, config, data, paper, posts }
     }
 
     async fn start(&self) -> Process {
-        Process::configured(self.folder.path()).await
+        Process::configured(self.folder.path(), &self.config).await
     }
 
     async fn write(&mut self, gateway: &Process, n: usize, text: String) {

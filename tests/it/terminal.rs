@@ -80,12 +80,7 @@ impl Terminal {
         match *words(act) {
             // A gateway runs with these lines in its configuration.
             ["serve"] => {
-                let text = format!(
-                    "[server]\nlisten = \"127.0.0.1:0\"\n[polling]\nallow_private = true\nhost_spacing = \"0s\"\n\
-                     min_interval = \"1d\"\n{text}"
-                );
-                std::fs::write(folder.join("t.toml"), text).unwrap();
-                let gateway = Process::configured(&folder).await;
+                let gateway = Process::configured(&folder, &text).await;
                 let listens = gateway.address.trim_start_matches("http://").to_owned();
                 self.values.insert("listens".to_owned(), listens);
                 self.gateway = Some(gateway);

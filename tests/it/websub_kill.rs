@@ -18,16 +18,14 @@ async fn what_was_taken_is_verified_and_delivered_after_a_kill() {
     let folder = tempfile::tempdir().unwrap();
     let paper = Paper::start("application/atom+xml", &document(1)).await;
     let config = format!(
-        "[server]\nlisten = \"127.0.0.1:0\"\npublic_url = \"https://gate.example\"\n\
-         [polling]\nallow_private = true\nhost_spacing = \"0s\"\nmin_interval = \"1d\"\n\
-         max_interval = \"1d\"\n[websub]\nprivate_callbacks = true\n[[feed]]\nname = \"news\"\nurl = \"{}\"\n",
+        "[server]\npublic_url = \"https://gate.example\"\n[store]\npath = \"data\"\n\
+         [websub]\nprivate_callbacks = true\n[[feed]]\nname = \"news\"\nurl = \"{}\"\n",
         paper.url
     );
-    std::fs::write(folder.path().join("t.toml"), config).unwrap();
     let callback = Callback::start().await;
     callback.agrees(Agrees::Hangs);
 
-    let gateway = Process::configured(folder.path()).await;
+    let gateway = Process::configured(folder.path(), &config).await;
     gateway.poll("news").await;
     let subscription = form(&[
         ("hub.mode", "subscribe"),
@@ -43,7 +41,7 @@ async fn what_was_taken_is_verified_and_delivered_after_a_kill() {
 
     callback.agrees(Agrees::Yes);
     callback.takes(Takes::Hangs);
-    let gateway = Process::configured(folder.path()).await;
+    let gateway = Process::configured(folder.path(), &config).await;
     until("it was asked again", async || callback.verifications().len() == 2).await;
     paper.print(&document(2));
     gateway.poll("news").await;
@@ -51,7 +49,7 @@ async fn what_was_taken_is_verified_and_delivered_after_a_kill() {
     gateway.kill().await;
 
     callback.takes(Takes::With(204));
-    let gateway = Process::configured(folder.path()).await;
+    let gateway = Process::configured(folder.path(), &config).await;
     until("it was delivered again", async || callback.deliveries().len() == 2).await;
     for pushed in callback.deliveries() {
         assert!(pushed.text().contains("The story of day 2"), "{}", pushed.text());
@@ -62,7 +60,7 @@ async fn what_was_taken_is_verified_and_delivered_after_a_kill() {
     let stored = async || gateway.call(Method::GET, "/subscriptions", None).await;
     until("it is stored", async || stored().await["subscriptions"][0]["deliveries"] == 1).await;
     gateway.kill().await;
-    let gateway = Process::configured(folder.path()).await;
+    let gateway = Process::configured(folder.path(), &config).await;
     paper.print(&document(3));
     gateway.poll("news").await;
     until("the next change has come", async || callback.deliveries().len() == 3).await;

@@ -19,8 +19,8 @@ const DEFAULTS: [(&str, &[(&str, &str)]); 3] = [
     ("polling", &[("allow_private", ""), ("host_spacing", "0s"), ("min_interval", "365d")]),
 ];
 
-/// A configuration of tests: what `text` says, and the rest.
-pub fn configuration(text: &str) -> Config {
+/// What `text` says, and the rest.
+pub fn complete(text: &str) -> String {
     let mut text = text.to_owned();
     for (table, keys) in DEFAULTS {
         let head = format!("[{table}]\n");
@@ -43,6 +43,12 @@ pub fn configuration(text: &str) -> Config {
             text.insert_str(at, &line);
         }
     }
+    text
+}
+
+/// A configuration of tests.
+pub fn configuration(text: &str) -> Config {
+    let text = complete(text);
     let checked = config::check("t.toml", &text);
     let mut config = checked.unwrap_or_else(|faults| panic!("{faults}\n{text}")).config;
     // The clocks of tests stand still.

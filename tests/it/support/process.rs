@@ -1,5 +1,6 @@
 //! The program as its own process, to be asked over HTTP and killed.
 
+use super::gateways::complete;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Stdio;
@@ -36,11 +37,6 @@ pub async fn free_port() -> u16 {
 
 impl Process {
     /// Starts `tidegate serve` in a folder; `TIDEGATE_BIN` names another build of the program.
-    pub async fn start(folder: &Path, arguments: &[&OsStr]) -> Self {
-        Self::start_in(folder, arguments, &[], Stdio::null()).await
-    }
-
-    /// The same with variables of the environment, and its logs somewhere.
     pub async fn start_in(
         folder: &Path,
         arguments: &[&OsStr],
@@ -71,8 +67,11 @@ impl Process {
         Self { child, address, client }
     }
 
-    pub async fn configured(folder: &Path) -> Self {
-        Self::start(folder, &["-c".as_ref(), "t.toml".as_ref()]).await
+    /// Starts it with this configuration, in the file `t.toml` of a folder.
+    pub async fn configured(folder: &Path, text: &str) -> Self {
+        std::fs::write(folder.join("t.toml"), complete(text)).unwrap();
+        let arguments = ["-c", "t.toml"].map(OsStr::new);
+        Self::start_in(folder, &arguments, &[], Stdio::null()).await
     }
 
     /// Asks for something as a system does: a signal by its name.
