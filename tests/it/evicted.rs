@@ -1,7 +1,7 @@
 //! A feed that has more items than it may keep: the oldest leave its ledger and its complete view, and
 //! come back as themselves.
 
-use crate::support::{Gate, Post, SITE, atom, kinds, post};
+use crate::support::{Gate, Post, SITE, atom, kinds, post, with_deletions};
 use std::collections::HashSet;
 use tidegate_core::model::{EventKind, ItemStatus, SyncId};
 use tidegate_store::Select;
@@ -34,14 +34,7 @@ async fn stub(gate: &Gate, day: u32) -> Option<tidegate_core::model::LedgerEntry
 
 /// A document that lists posts and says that those of some days were deleted.
 fn saying(posts: &[Post], withdrawn: impl IntoIterator<Item = u32>) -> String {
-    let said = withdrawn.into_iter().map(|day| {
-        format!(
-            "<at:deleted-entry xmlns:at=\"http://purl.org/atompub/tombstones/1.0\" ref=\"{}\" \
-             when=\"2026-01-01T00:00:00Z\"/>",
-            post(day).id
-        )
-    });
-    atom(SITE, posts).replace("</feed>", &format!("{}</feed>", said.collect::<String>()))
+    with_deletions(&atom(SITE, posts), withdrawn.into_iter().map(|day| post(day).id))
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 //! where a peer still has it.
 
 use crate::support::sharing::*;
-use crate::support::{Gate, kinds};
+use crate::support::{Gate, kinds, with_deletions};
 use std::time::Duration;
 use tidegate_core::model::EventKind::*;
 use tidegate_core::model::{ItemStatus, LedgerEntry, SyncId};
@@ -102,21 +102,12 @@ async fn a_peer_that_says_that_what_left_was_deleted_is_read_whole() {
     let left = gate.store.stubs(&gate.feed, &named).await.unwrap();
     let listed = ["h", "g"].map(|name| first(name, name).markup());
     let asks = |ids: &[&str], left: &[LedgerEntry]| {
-        let said: String = ids
-            .iter()
-            .map(|id| {
-                format!(
-                    "<at:deleted-entry xmlns:at=\"http://purl.org/atompub/tombstones/1.0\" \
-                     ref=\"urn:{id}\" when=\"2026-01-02T00:00:00Z\"/>"
-                )
-            })
-            .collect();
-        let text = document(related, &listed).replace("</feed>", &format!("{said}</feed>"));
+        let ids = ids.iter().map(|id| format!("urn:{id}"));
+        let text = with_deletions(&document(related, &listed), ids.clone());
         let document = parse::document(&text, None, &Limits::default()).unwrap();
         let names = gate
             .with_round(Some(&caught_up), |round| record::ledger_query(round, &[&document]).names);
-        let is_named = ids.iter().all(|id| names.contains(&format!("urn:{id}")));
-        assert!(is_named, "{names:?}");
+        assert!(ids.clone().all(|id| names.contains(&id)), "{names:?}");
         let snapshot = caught_up.clone().with_stubs(left.to_vec());
         record::needs_complete(Some(&snapshot), &document)
     };

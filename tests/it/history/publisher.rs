@@ -1,6 +1,6 @@
 //! A publisher that does what publishers do, in Atom or RSS.
 
-use crate::support::{HOUR, Post, SITE, START, post, rss};
+use crate::support::{HOUR, Post, SITE, START, post, rss, with_deletions};
 use tidegate_core::model::Time;
 
 #[derive(Debug, Clone)]
@@ -127,17 +127,11 @@ impl Publisher {
             return rss(shown);
         }
         let text = crate::support::atom(SITE, shown);
-        let said = self.said_gone.iter().map(|id| {
-            format!(
-                "<at:deleted-entry xmlns:at=\"http://purl.org/atompub/tombstones/1.0\" \
-                 ref=\"{id}\" when=\"2027-01-01T00:00:00Z\"/>"
-            )
-        });
         // Links of its own, which lead nowhere from here.
         let links = "<link rel=\"prev-archive\" href=\"http://publisher.example/old\"/>\
                      <link rel=\"next\" href=\"http://publisher.example/page2\"/><updated>";
         let text = text.replacen("<updated>", links, 1);
-        text.replace("</feed>", &format!("{}</feed>", said.collect::<String>()))
+        with_deletions(&text, &self.said_gone)
     }
 }
 

@@ -3,7 +3,7 @@
 //! where it does not name one of them, and whatever the wall clock does.
 
 use super::probe::answer;
-use crate::support::{Gate, Post, SITE, atom, kinds, post, rss};
+use crate::support::{Gate, Post, SITE, atom, kinds, post, rss, with_deletions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tidegate_core::model::{Decision, Deletions, EventKind, Order, Probing, Time};
@@ -140,14 +140,8 @@ fn document(words: &[&str], wordings: &[Wording], write: fn(&[Post]) -> String) 
     if is_undated {
         text = without_dates(text);
     }
-    for post in parts.next().map(|gone| posts(gone, wordings)).unwrap_or_default() {
-        let said = format!(
-            "<at:deleted-entry xmlns:at=\"http://purl.org/atompub/tombstones/1.0\" ref=\"{}\" \
-             when=\"2026-02-01T00:00:00Z\"/></feed>",
-            post.id
-        );
-        text = text.replace("</feed>", &said);
-    }
+    let gone = parts.next().map(|gone| posts(gone, wordings)).unwrap_or_default();
+    text = with_deletions(&text, gone.into_iter().map(|post| post.id));
     if is_cut {
         let half = (0..=text.len() / 2).rev().find(|at| text.is_char_boundary(*at));
         text.truncate(half.unwrap());

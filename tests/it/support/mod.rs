@@ -10,7 +10,7 @@ pub mod publisher;
 pub mod shared_items;
 pub mod sharing;
 
-pub use post::{HOUR, Post, SITE, START, atom, post, rss};
+pub use post::{HOUR, Post, SITE, START, atom, post, rss, with_deletions};
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -60,6 +60,20 @@ pub fn atom(site: &str, posts: &[Post]) -> String {
     xml
 }
 
+/// A document of Atom that says of these ids that they were deleted.
+pub fn with_deletions<I: std::fmt::Display>(
+    text: &str,
+    ids: impl IntoIterator<Item = I>,
+) -> String {
+    let said = ids.into_iter().map(|id| {
+        format!(
+            "<at:deleted-entry xmlns:at=\"http://purl.org/atompub/tombstones/1.0\" ref=\"{id}\" \
+             when=\"2027-01-01T00:00:00Z\"/>"
+        )
+    });
+    text.replace("</feed>", &format!("{}</feed>", said.collect::<String>()))
+}
+
 pub fn rss(posts: &[Post]) -> String {
     let mut xml = format!(
         "<rss version=\"2.0\"><channel><title>News</title><link>{SITE}</link>\
