@@ -2,7 +2,6 @@
 //! it, and what of that is wrong.
 
 use crate::publishers::gate::{Gate, Seen};
-use crate::publishers::kinds::Check;
 use crate::publishers::plan::{Action, Glitch, PathStyle, Plan, Window};
 use crate::publishers::publisher::{HOUR, Publisher};
 use crate::publishers::truth::{Failure, InForce, Truth};
@@ -27,7 +26,7 @@ pub struct Told {
     pub failures: Vec<Failure>,
     /// What happened, a line for each document and, indented, what the gateway made of it.
     pub lines: Vec<String>,
-    pub checked: BTreeMap<Check, u64>,
+    pub checked: BTreeMap<&'static str, u64>,
 }
 
 pub fn tell(plan: &Plan) -> Told {

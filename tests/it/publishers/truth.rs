@@ -1,7 +1,6 @@
 //! What must hold of a gateway in front of a publisher whose truth is known.
 
 use crate::publishers::gate::Seen;
-use crate::publishers::kinds::{Cause, Check, Kind};
 use crate::publishers::publisher::Publisher;
 use crate::publishers::write::number_of;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -11,7 +10,7 @@ use tidegate_core::model::{
 
 #[derive(Clone, Debug)]
 pub struct Failure {
-    pub kind: Kind,
+    pub kind: &'static str,
     pub words: String,
 }
 
@@ -20,7 +19,7 @@ pub struct Failure {
 pub struct Truth {
     pub failures: Vec<Failure>,
     /// How often something was looked at that could have failed.
-    pub checked: BTreeMap<Check, u64>,
+    pub checked: BTreeMap<&'static str, u64>,
     post_of: HashMap<SyncId, u32>,
     items_of: BTreeMap<u32, Vec<SyncId>>,
     published: HashMap<SyncId, String>,
@@ -49,15 +48,15 @@ pub struct InForce<'a> {
 }
 
 impl Truth {
-    pub fn fail(&mut self, kind: Kind, words: impl Into<String>) {
+    pub fn fail(&mut self, kind: &'static str, words: impl Into<String>) {
         // What becomes of the item that it was before is looked at on.
-        if kind == Kind::RenamedIsAnother {
-            return self.check(Check::Apart);
+        if kind == "a renamed post is another item" {
+            return self.check("a renamed post became another item");
         }
         self.failures.push(Failure { kind, words: words.into() });
     }
 
-    fn check(&mut self, check: Check) {
+    fn check(&mut self, check: &'static str) {
         *self.checked.entry(check).or_insert(0) += 1;
     }
 
@@ -68,9 +67,9 @@ impl Truth {
     /// Takes in what came of a poll.
     pub fn seen(&mut self, seen: &Seen, force: &InForce<'_>, reader: &[Item]) {
         if seen.held.is_some() {
-            self.check(Check::Held);
+            self.check("a document was held");
         } else if seen.taken.is_some() && seen.change.as_ref().is_some_and(|c| c.tick.is_none()) {
-            self.check(Check::Quiet);
+            self.check("other bytes changed nothing");
         }
         let Some(change) = &seen.change else {
             self.view(seen, force, reader);
@@ -90,7 +89,10 @@ impl Truth {
                 && change.skeleton.is_none()
                 && (made > 0 || change.tick.is_none() && change.order.is_none());
             if !only_news {
-                self.fail(Kind::HeldIsSeen, format!("{:?}", change.events));
+                self.fail(
+                    "a held document changed more than it may",
+                    format!("{:?}", change.events),
+                );
             }
         }
         self.view(seen, force, reader);
@@ -100,11 +102,17 @@ impl Truth {
         let told = std::mem::replace(&mut self.told, change.state.told.told);
         let is_news = !change.versions.is_empty() || (told != 0 && told != self.told);
         if change.tick.is_some() != is_news {
-            self.fail(Kind::TickStoodStill, "a tick without news, or news without a tick");
+            self.fail(
+                "a tick is not greater than the one before",
+                "a tick without news, or news without a tick",
+            );
         }
         if let Some(tick) = change.tick {
             if self.tick.is_some_and(|before| before >= tick) {
-                self.fail(Kind::TickStoodStill, format!("{:?} and then {tick}", self.tick));
+                self.fail(
+                    "a tick is not greater than the one before",
+                    format!("{:?} and then {tick}", self.tick),
+                );
             }
             self.tick = Some(tick);
         }
@@ -120,7 +128,7 @@ impl Truth {
             match self.post_of.get(id) {
                 Some(before) if *before != number => {
                     let words = format!("{id} was post {before} and is post {number} now");
-                    self.fail(Kind::TwoAreOne, words);
+                    self.fail("two posts are one item", words);
                 }
                 Some(_) => continue,
                 None => {}
@@ -133,10 +141,12 @@ impl Truth {
             if items.len() > 1 && !twice {
                 let moved = publisher.https || publisher.moved > 0;
                 let kind = match (publisher.get(number).renamed, moved) {
-                    _ if force.glitch || self.broken.contains(&number) => Kind::BrokenIsPublished,
-                    (true, _) => Kind::RenamedIsAnother,
-                    (false, true) => Kind::MovedIsAnother,
-                    (false, false) => Kind::SameIsAnother,
+                    _ if force.glitch || self.broken.contains(&number) => {
+                        "an entry of a broken document was believed"
+                    }
+                    (true, _) => "a renamed post is another item",
+                    (false, true) => "a moved post is another item",
+                    (false, false) => "a post that nobody renamed is another item",
                 };
                 let words = format!("post {number} has the items {:?}", self.items_of[&number]);
                 self.fail(kind, words);
@@ -147,13 +157,13 @@ impl Truth {
             let before = self.published.insert(known.id.clone(), known.published_id.clone());
             if let Some(before) = before.filter(|before| *before != known.published_id) {
                 let words = format!("{before} and then {}", known.published_id);
-                self.fail(Kind::PublishedIdChanged, words);
+                self.fail("a published id changed", words);
             }
             let Some(number) = number else { continue };
             let first = *self.post_of_published.entry(known.published_id.clone()).or_insert(number);
             if first != number {
                 let words = format!("{} is post {first} and post {number}", known.published_id);
-                self.fail(Kind::PublishedIdReused, words);
+                self.fail("a published id stands for another post", words);
             }
         }
     }
@@ -165,7 +175,7 @@ impl Truth {
             let versions = change.versions.iter().filter(|v| v.id == known.id).count();
             if updates < before || (updates - before) as usize != versions {
                 let words = format!("{} updates after {before} and {versions} versions", updates);
-                self.fail(Kind::HistoryBroken, words);
+                self.fail("`updates` or the history went back", words);
             }
             let sequences: Vec<u32> = known.history.iter().map(|u| u.sequence.value()).collect();
             let whens: Vec<_> = known.history.iter().map(|u| u.stamp.when()).collect();
@@ -173,7 +183,7 @@ impl Truth {
                 && whens.windows(2).all(|w| w[0] >= w[1])
                 && sequences.first() == Some(&updates);
             if !newest_first || known.tick > change.tick.unwrap_or(known.tick) {
-                self.fail(Kind::HistoryBroken, format!("{:?}", known.history));
+                self.fail("`updates` or the history went back", format!("{:?}", known.history));
             }
         }
     }
@@ -189,7 +199,10 @@ impl Truth {
         let oldest = self.taken.keys().filter(|number| !self.older.contains(number)).min();
         if !came.is_empty() && (came.len() < 5 || came.iter().max() >= oldest) {
             let words = format!("{came:?} came in below {oldest:?}");
-            self.fail(Kind::OrderDiffers, words);
+            self.fail(
+                "the reader view has not what the document shows, or not in its order",
+                words,
+            );
         }
         self.older.extend(came);
         self.older.retain(|number| !back.contains(number));
@@ -204,31 +217,31 @@ impl Truth {
                 EventKind::Deleted => {
                     self.deleted.insert(event.id.clone());
                     if !post.alive {
-                        self.check(Check::Found);
+                        self.check("a deletion was found");
                     } else {
                         let cause = self.cause(number, force);
                         let words =
                             format!("post {number} ({}): {}", event.native_id, event.reason);
-                        self.fail(Kind::FalseTombstone(cause), words);
+                        self.fail(cause, words);
                     }
                 }
                 EventKind::Undeleted => {
                     self.deleted.remove(&event.id);
                 }
-                EventKind::Retired if post.alive => self.check(Check::Retired),
-                EventKind::Rekeyed if !post.renamed => self.check(Check::Moved),
+                EventKind::Retired if post.alive => self.check("a living item was retired"),
+                EventKind::Rekeyed if !post.renamed => self.check("a moved post stayed an item"),
                 // Two items of one post are not both as new as the post.
                 EventKind::Updated if !self.twice.contains(&number) => {
                     if self.taken.get(&number).is_some_and(|taken| *taken == post.revision) {
                         let words = format!("post {number}: {}", event.reason);
                         let broken = matches!(seen.taken, Some(Completeness::Salvaged(_)));
                         let kind = match broken || self.broken.contains(&number) {
-                            true => Kind::BrokenIsPublished,
-                            false => Kind::NoiseMadeAVersion,
+                            true => "an entry of a broken document was believed",
+                            false => "what no reader sees made a version",
                         };
                         self.fail(kind, words);
                     }
-                    self.check(Check::Edited);
+                    self.check("an edit made a version");
                 }
                 _ => {}
             }
@@ -246,7 +259,7 @@ impl Truth {
                 let revision = force.publisher.get(*number).revision;
                 let behind = self.taken.get(number).is_some_and(|taken| *taken < revision);
                 if behind && !versions.contains(number) {
-                    self.fail(Kind::EditMadeNoVersion, format!("post {number}"));
+                    self.fail("what a reader sees made no version", format!("post {number}"));
                 }
             }
             force.shown.to_vec()
@@ -256,24 +269,24 @@ impl Truth {
         }
     }
 
-    fn cause(&self, number: u32, force: &InForce<'_>) -> Cause {
+    fn cause(&self, number: u32, force: &InForce<'_>) -> &'static str {
         let post = force.publisher.get(number);
         if self.twice.contains(&number) {
-            Cause::Twice
+            "a false tombstone: it was listed twice"
         } else if post.lost {
-            Cause::Lost
+            "a false tombstone: it was lost by accident"
         } else if !force.publisher.shown().contains(&number) {
             match (post.redated, post.restored) {
-                (true, _) => Cause::Redated,
-                (_, true) => Cause::BackUnseen,
-                _ => Cause::OutOfWindow,
+                (true, _) => "a false tombstone: it left the window by an earlier date",
+                (_, true) => "a false tombstone: it is back where the window does not show it",
+                _ => "a false tombstone: it left the window",
             }
         } else if force.glitch {
-            Cause::Glitch
+            "a false tombstone: the document is not what the publisher means"
         } else if post.renamed || force.publisher.https || force.publisher.moved > 0 {
-            Cause::Renamed
+            "a false tombstone: it is listed under another id"
         } else {
-            Cause::Listed
+            "a false tombstone: it is listed"
         }
     }
 
@@ -285,7 +298,7 @@ impl Truth {
         let repeats = repeated(force.shown).max(repeated(&self.last_shown));
         if unique.len() + repeats < reader.len() {
             let ids: Vec<&str> = reader.iter().map(|i| i.published_id.as_str()).collect();
-            self.fail(Kind::ReaderDuplicate, format!("{ids:?}"));
+            self.fail("two items of the reader view have one published id", format!("{ids:?}"));
         }
         let gone: Vec<u32> =
             self.last_shown.iter().copied().filter(|n| !numbers.contains(n)).collect();
@@ -299,13 +312,16 @@ impl Truth {
                 if numbers != shown && numbers != listed {
                     let words =
                         format!("the document has {:?}, a reader sees {numbers:?}", force.shown);
-                    self.fail(Kind::OrderDiffers, words);
+                    self.fail(
+                        "the reader view has not what the document shows, or not in its order",
+                        words,
+                    );
                 }
                 self.last_shown = numbers;
             }
             (Some(Completeness::Salvaged(_)), None) => {
                 if !gone.is_empty() {
-                    self.fail(Kind::PartTookAway, format!("{gone:?}"));
+                    self.fail("a part of a document took something away", format!("{gone:?}"));
                 }
                 self.last_shown = numbers;
             }
@@ -316,7 +332,7 @@ impl Truth {
                 if before != self.last_shown || !lists_them {
                     let words =
                         format!("a reader sees {numbers:?}, before it was {:?}", self.last_shown);
-                    self.fail(Kind::HeldIsSeen, words);
+                    self.fail("a held document changed more than it may", words);
                 }
                 self.last_shown = numbers;
             }
@@ -332,7 +348,7 @@ impl Truth {
         let shown = force.shown.iter().filter(|number| !self.older.contains(number));
         if !numbers.iter().eq(shown) {
             let words = format!("it shows {:?}, a reader sees {numbers:?}", force.shown);
-            self.fail(Kind::NeverTaken, words);
+            self.fail("a document that stays is not taken in", words);
         }
         let tombstones = snapshot
             .known
@@ -343,7 +359,10 @@ impl Truth {
         if counted != (snapshot.known.len() - tombstones, tombstones)
             || snapshot.state.current as usize != reader.len()
         {
-            self.fail(Kind::Miscounted, format!("{:?}", snapshot.state));
+            self.fail(
+                "the state counts other items than there are",
+                format!("{:?}", snapshot.state),
+            );
         }
     }
 }
