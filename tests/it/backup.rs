@@ -1,20 +1,9 @@
 //! A gateway is backed up while it runs and its feeds change: the file has every feed whole.
 
 use crate::support::gateways::{Paper, complete};
-use crate::support::process::{Process, TOKEN};
+use crate::support::process::{Process, run};
 use reqwest::Method;
-use std::path::Path;
 use std::time::Duration;
-use tokio::process::Command;
-
-/// What a command says; the gateway is that of the configuration, or the one that is named.
-async fn tidegate(folder: &Path, args: &[&str]) -> (i32, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
-    command.current_dir(folder).args(args).env("TIDEGATE_ADMIN_TOKEN", TOKEN);
-    let output = command.env_remove("TIDEGATE_URL").output().await.unwrap();
-    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-    (output.status.code().unwrap(), said)
-}
 
 fn rss(posts: u32) -> String {
     let item = |n| format!("<item><guid>{n}</guid><title>Post {n}</title></item>");
@@ -50,14 +39,14 @@ async fn a_gateway_is_backed_up_while_it_runs() {
     let exporting = async {
         for file in files {
             let (status, said) =
-                tidegate(folder, &["export", file, "--gateway", &gateway.address]).await;
+                run(folder, &["export", file, "--gateway", &gateway.address]).await;
             assert!(status == 0 && said.contains(&format!("written to {file}")), "{said}");
             assert!(said.contains("after an import give them again to keyed\n"), "{said}");
         }
     };
     tokio::join!(polling, exporting);
     // Where the folder is in use, its gateway is asked, as far as it is known where that listens.
-    let (status, said) = tidegate(folder, &["export", "y.tg", "-c", "t.toml"]).await;
+    let (status, said) = run(folder, &["export", "y.tg", "-c", "t.toml"]).await;
     assert!(
         status == 1 && said.contains("was asked for it") && said.contains("--gateway"),
         "{said}"
@@ -73,7 +62,7 @@ async fn a_gateway_is_backed_up_while_it_runs() {
         let there = there.path();
         std::fs::copy(folder.join(file), there.join(file)).unwrap();
         std::fs::write(there.join("t.toml"), complete(&config)).unwrap();
-        let (status, said) = tidegate(there, &["import", file, "-c", "t.toml"]).await;
+        let (status, said) = run(there, &["import", file, "-c", "t.toml"]).await;
         assert!(status == 0 && said.starts_with("7 feeds with "), "{said}");
         assert!(said.contains("give them again to keyed\n") && !said.contains("hush"), "{said}");
         let copy = Process::configured(there, &config).await;

@@ -4,12 +4,11 @@
 mod search;
 
 use crate::support::gateways::Paper;
-use crate::support::process::Process;
+use crate::support::process::{Process, run};
 use reqwest::Method;
 use search::search;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 use std::sync::Arc;
 use tidegate_core::clock::{Clock, SystemClock};
 use tidegate_core::model::FeedName;
@@ -46,16 +45,10 @@ fn feed(posts: &[(u32, String)]) -> String {
     )
 }
 
-fn tidegate(folder: &Path, args: &[&str]) -> Output {
-    let program = env!("CARGO_BIN_EXE_tidegate");
-    Command::new(program).current_dir(folder).args(args).output().unwrap()
-}
-
-fn compact(folder: &Path) -> String {
-    let output = tidegate(folder, &["compact", "-c", "t.toml"]);
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    assert!(output.status.success(), "{}", text(output.stderr));
-    text(output.stdout)
+async fn compact(folder: &Path) -> String {
+    let (status, said) = run(folder, &["compact", "-c", "t.toml"]).await;
+    assert_eq!(status, 0, "{said}");
+    said
 }
 
 async fn with_store<T>(data: &Path, work: impl AsyncFnOnce(&Store) -> T) -> T {
@@ -196,7 +189,7 @@ async fn what_was_taken_out_is_in_no_file() {
     let before = answers(&gateway, &ids).await;
     gateway.stop().await;
     let (digest, epoch, identity) = kept(&gate.data).await;
-    let told = compact(gate.folder.path());
+    let told = compact(gate.folder.path()).await;
     assert!(told.starts_with("the store was written anew with "), "{told}");
     assert_eq!(gate.found(), [STAYS].into());
     assert_eq!(kept(&gate.data).await, (digest, epoch, identity));
@@ -207,11 +200,10 @@ async fn what_was_taken_out_is_in_no_file() {
     }
     // It goes on, also through another one.
     gate.write(&gateway, 9, "; goes on".to_owned()).await;
-    let running = tidegate(gate.folder.path(), &["compact", "-c", "t.toml"]);
-    assert_eq!(running.status.code(), Some(1));
-    let said = String::from_utf8(running.stderr).unwrap();
+    let (status, said) = run(gate.folder.path(), &["compact", "-c", "t.toml"]).await;
+    assert_eq!(status, 1);
     assert!(said.contains("a gateway is running with this store; stop it first"), "{said}");
     gateway.stop().await;
-    compact(gate.folder.path());
+    compact(gate.folder.path()).await;
     assert_eq!(gate.found(), [STAYS].into());
 }

@@ -1,7 +1,7 @@
 //! The program as its operator runs it: what it says at the start, what a reload changes, settings of the
 //! environment, and what a service manager hears.
 
-use crate::support::process::{Process, TOKEN};
+use crate::support::process::{Process, TOKEN, run};
 use std::ffi::OsStr;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
@@ -254,16 +254,11 @@ async fn https_is_spoken_with_a_certificate_that_is_changed_while_it_runs() {
     // What it makes of its own address is HTTPS.
     assert!(process.get("/sup.json").await.contains("https://127.0.0.1:"));
     // A container's health check knows the scheme from the configuration.
-    let health = |listen: &str| {
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tidegate"));
-        command.args(["health", "-l", listen]).env("TIDEGATE_CONFIG", "t.toml");
-        command.current_dir(folder).output().unwrap()
-    };
-    let alive = health(&format!("0.0.0.0:{port}"));
-    assert!(alive.status.success() && alive.stdout.is_empty(), "{alive:?}");
-    let dead = health(&format!("127.0.0.1:{}", crate::support::process::free_port().await));
-    assert_eq!(dead.status.code(), Some(1));
-    assert!(String::from_utf8(dead.stderr).unwrap().contains("/healthz does not answer"));
+    let health = async |listen: &str| run(folder, &["health", "-l", listen, "-c", "t.toml"]).await;
+    let alive = health(&format!("0.0.0.0:{port}")).await;
+    assert_eq!(alive, (0, String::new()));
+    let (status, said) = health("127.0.0.1:1").await;
+    assert!(status == 1 && said.contains("/healthz does not answer"), "{said}");
 
     let second = certify(folder);
     process.signal("HUP").await;

@@ -2,6 +2,7 @@
 //! and the command.
 
 use crate::support::gateways::Running;
+use crate::support::process::run;
 use crate::support::publisher::{Answer, Publisher};
 use crate::support::{Post, SITE, atom, post, rss};
 use std::path::Path;
@@ -83,29 +84,17 @@ async fn the_command_says_what_changed() {
     let publish = |posts: &[Post]| {
         publisher.set("/feed", Answer::document("application/rss+xml", rss(posts)));
     };
-    let run = |args: &[&str]| {
-        let output = std::process::Command::new(env!("CARGO_BIN_EXE_tidegate"))
-            .current_dir(folder)
-            .args(args)
-            .output()
-            .unwrap();
-        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-        (output.status.code().unwrap(), said)
-    };
     let sync = gateway.url("/feeds/news/sync");
-    let pulls = |news: usize, words: &str| {
-        let (status, said) = run(&["pull", &sync, "--into", "copy"]);
-        assert_eq!(
-            (status, said.matches("new       The story of day ").count()),
-            (0, news),
-            "{said}"
-        );
+    let pulls = async |news: usize, words: &str| {
+        let (status, said) = run(folder, &["pull", &sync, "--into", "copy"]).await;
+        let new = said.matches("new       The story of day ").count();
+        assert_eq!((status, new), (0, news), "{said}");
         assert!(said.contains(words), "{words}: {said}");
     };
     publish(&posts(1..=6));
     gateway.poll("news").await;
-    pulls(6, "\n6 new; 6 items in copy/replica.xml; 2 requests, ");
-    pulls(0, "no change; 6 items in copy/replica.xml; 1 request, 0 bytes\n");
+    pulls(6, "\n6 new; 6 items in copy/replica.xml; 2 requests, ").await;
+    pulls(0, "no change; 6 items in copy/replica.xml; 1 request, 0 bytes\n").await;
     let mut next = posts(2..=7);
     next[3] = next[3].clone().edited("It was otherwise.");
     next.remove(2);
@@ -113,16 +102,18 @@ async fn the_command_says_what_changed() {
     gateway.later(Duration::from_secs(60));
     gateway.poll("news").await;
     let changes = "new       The story of day 7\nchanged   The story of day 4\ndeleted   The story of day 5\n1 new, 1 changed, 1 deleted; ";
-    pulls(1, changes);
+    pulls(1, changes).await;
     // Another feed has no place there, and what is there stays.
     let before = std::fs::read(folder.join("copy/replica.xml")).unwrap();
-    let (status, said) = run(&["pull", &gateway.url("/feeds/news"), "--into", "copy"]);
+    let (status, said) =
+        run(folder, &["pull", &gateway.url("/feeds/news"), "--into", "copy"]).await;
     assert!(status == 2 && said.contains("use another --into"), "{said}");
-    let (status, said) = run(&["pull", &gateway.url("/feeds/nothing"), "--into", "nothing"]);
+    let (status, said) =
+        run(folder, &["pull", &gateway.url("/feeds/nothing"), "--into", "nothing"]).await;
     assert!(status == 1 && said.contains("404"), "{said}");
     assert_eq!(std::fs::read(folder.join("copy/replica.xml")).unwrap(), before);
     // The replica is a feed that `merge` takes.
-    let (status, said) = run(&["merge", "copy/replica.xml", "copy/replica.xml"]);
+    let (status, said) = run(folder, &["merge", "copy/replica.xml", "copy/replica.xml"]).await;
     assert_eq!((status, said.matches("<item>").count()), (0, 7), "{said}");
     gateway.stop().await;
 }

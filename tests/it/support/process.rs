@@ -4,7 +4,6 @@ use super::gateways::complete;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
@@ -18,21 +17,14 @@ pub struct Process {
     pub client: reqwest::Client,
 }
 
-/// A port that is free, and that stays so until it is listened on: the system gives out others by itself, and each
-/// process that runs tests has its own part of the rest.
-pub async fn free_port() -> u16 {
-    const FIRST: u32 = 10_000;
-    const COUNT: u32 = 20_000;
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    for _ in 0..COUNT {
-        let next =
-            std::process::id().wrapping_mul(97).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
-        let port = u16::try_from(FIRST + next % COUNT).unwrap();
-        if tokio::net::TcpListener::bind(("127.0.0.1", port)).await.is_ok() {
-            return port;
-        }
-    }
-    panic!("no port is free");
+/// The status of a command of the program, and what it says on standard output and then on standard error.
+pub async fn run(folder: &Path, arguments: &[&str]) -> (i32, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    command.current_dir(folder).args(arguments);
+    command.env("TIDEGATE_ADMIN_TOKEN", TOKEN).env_remove("TIDEGATE_URL");
+    let output = command.output().await.unwrap();
+    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    (output.status.code().unwrap(), said)
 }
 
 impl Process {
