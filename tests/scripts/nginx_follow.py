@@ -46,12 +46,6 @@ def fetch(address):
         return answer.read().decode(), answer.headers
 
 
-def configuration(site, names):
-    return "[polling]\nallow_private = true\nmin_interval = \"1h\"\n" + "".join(
-        f'[[feed]]\nname = "{name}"\nurl = "{site.base}/{name}.xml"\n' for name in names
-    )
-
-
 def follow_sup(given, folder):
     """An aggregator that reads through the cache what SUP lists, round by round."""
     chance = random.Random(2)
@@ -60,7 +54,7 @@ def follow_sup(given, folder):
         site.documents[f"/{name}.xml"] = document(name, count)
     port = stage.free_port()
     gateway = stage.Gateway(
-        given.bin, folder, configuration(site, posts), f'public_url = "http://127.0.0.1:{port}"'
+        given.bin, folder, stage.feeds_of(site, posts), f'public_url = "http://127.0.0.1:{port}"'
     )
     nginx, faults, hits, asked = None, [], 0, 0
     try:

@@ -122,6 +122,12 @@ class Site:
         self.base = self.server.base
 
 
+def feeds_of(site, names):
+    """The tables of feeds that a site has by these names; the gateway polls them when it is told to."""
+    feeds = (f'[[feed]]\nname = "{name}"\nurl = "{site.base}/{name}.xml"\n' for name in names)
+    return '[polling]\nallow_private = true\nmin_interval = "1h"\n' + "".join(feeds)
+
+
 class Client:
     """Asks a gateway, with its token."""
 
