@@ -5,17 +5,9 @@ use crate::support::process::{Process, TOKEN, run};
 use std::ffi::OsStr;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
-use std::process::Stdio;
 use std::time::Duration;
 
 const WAIT: Duration = Duration::from_secs(30);
-
-/// Starts it with the configuration `t.toml` of a folder and these variables; its logs are in `log` there.
-async fn start(folder: &Path, environment: &[(&str, &OsStr)]) -> Process {
-    let arguments: &[&OsStr] = &["-c".as_ref(), "t.toml".as_ref()];
-    let logs = std::fs::File::create(folder.join("log")).unwrap();
-    Process::start_in(folder, arguments, environment, Stdio::from(logs)).await
-}
 
 /// The lines of the log when it has one with these words; it is waited for.
 async fn logged(folder: &Path, words: &str, times: usize) -> String {
@@ -42,7 +34,7 @@ async fn the_start_is_one_line_and_a_reload_says_what_needs_a_restart() {
     let feed = "[[feed]]\nname = \"news\"\nlocal = true\n";
     write(folder, &format!("admin_token = {TOKEN:?}\n[store]\nkind = \"sled\"\n{feed}"));
     // A token of the environment would stay.
-    let process = start(folder, &[("TIDEGATE_ADMIN_TOKEN", "".as_ref())]).await;
+    let process = Process::start(folder, &[("TIDEGATE_ADMIN_TOKEN", "".as_ref())]).await;
     let log = logged(folder, "the gateway has started", 1).await;
     let line = log.lines().find(|line| line.contains("the gateway has started")).unwrap();
     for said in [
@@ -118,7 +110,7 @@ async fn start_managed(folder: &Path, watchdog: &str) -> (Manager, Process) {
     let manager = Manager::listen(&path);
     let environment =
         [("NOTIFY_SOCKET", path.as_os_str()), ("WATCHDOG_USEC", OsStr::new(watchdog))];
-    let process = start(folder, &environment).await;
+    let process = Process::start(folder, &environment).await;
     (manager, process)
 }
 
@@ -172,7 +164,7 @@ async fn a_folder_at_its_limit_takes_nothing_new_in_until_the_limit_is_raised() 
     let folder = folder.path();
     let text = |size: &str| format!("[store]\nmax_size = \"{size}\"\n");
     write(folder, &text("1GiB"));
-    let process = start(folder, &[]).await;
+    let process = Process::start(folder, &[]).await;
     let call = async |method: &str, path: &str, body: &str| {
         let url = format!("{}{path}", process.address);
         let call = process.client.request(method.parse().unwrap(), url).bearer_auth(TOKEN);
@@ -242,7 +234,7 @@ async fn https_is_spoken_with_a_certificate_that_is_changed_while_it_runs() {
     let text =
         "tls_cert_file = \"chain.pem\"\ntls_key_file = \"key.pem\"\n[store]\nkind = \"memory\"\n";
     write(folder, text);
-    let process = start(folder, &[]).await;
+    let process = Process::start(folder, &[]).await;
     let port = process.address.strip_prefix("https://127.0.0.1:").expect("it says https");
     let ask = async |certificate: &str| {
         let certificate = reqwest::Certificate::from_pem(certificate.as_bytes()).unwrap();

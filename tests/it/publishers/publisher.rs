@@ -1,17 +1,15 @@
 //! The publisher: its posts, and which of them a document shows.
 
 use crate::publishers::plan::{Dates, Ids, Order, PathStyle, Pinned, Rename, Site, Window};
+use crate::support::{HOUR, START};
 use tidegate_core::model::Time;
 
-/// 2026-01-01T00:00:00Z.
-const START: i64 = 1_767_225_600;
-pub const HOUR: i64 = 3600;
 pub const DAY: i64 = 24 * HOUR;
 const FIRST_APART: i64 = 17 * HOUR;
 /// How many a publisher shows of each source or rank is at least this.
 const LEAST_SHOWN: usize = 1;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Post {
     /// Its number, by which the test knows it whatever it is called.
     pub number: u32,
@@ -104,15 +102,10 @@ impl Publisher {
             issue: self.issue,
             when,
             updated: when,
-            retitled: 0,
-            revision: 0,
-            text: 0,
             alive: true,
-            lost: false,
             score: mix(u64::from(number), 2) % 1000,
             renamed: self.session,
-            redated: false,
-            restored: false,
+            ..Post::default()
         });
     }
 

@@ -3,9 +3,10 @@
 
 use crate::publishers::gate::{Gate, Seen};
 use crate::publishers::plan::{Action, Glitch, PathStyle, Plan, Window};
-use crate::publishers::publisher::{HOUR, Publisher};
+use crate::publishers::publisher::Publisher;
 use crate::publishers::truth::{Failure, InForce, Truth};
 use crate::publishers::write;
+use crate::support::HOUR;
 use std::collections::BTreeMap;
 use tidegate_core::model::{Completeness, Time};
 

@@ -127,8 +127,10 @@ impl Truth {
             let Some(number) = number_of(&markup.xml) else { continue };
             match self.post_of.get(id) {
                 Some(before) if *before != number => {
-                    let words = format!("{id} was post {before} and is post {number} now");
-                    self.fail("two posts are one item", words);
+                    self.fail(
+                        "two posts are one item",
+                        format!("{id} was post {before} and is post {number} now"),
+                    );
                 }
                 Some(_) => continue,
                 None => {}
@@ -148,22 +150,28 @@ impl Truth {
                     (false, true) => "a moved post is another item",
                     (false, false) => "a post that nobody renamed is another item",
                 };
-                let words = format!("post {number} has the items {:?}", self.items_of[&number]);
-                self.fail(kind, words);
+                self.fail(
+                    kind,
+                    format!("post {number} has the items {:?}", self.items_of[&number]),
+                );
             }
         }
         for known in &change.known {
             let number = self.post_of.get(&known.id).copied();
             let before = self.published.insert(known.id.clone(), known.published_id.clone());
             if let Some(before) = before.filter(|before| *before != known.published_id) {
-                let words = format!("{before} and then {}", known.published_id);
-                self.fail("a published id changed", words);
+                self.fail(
+                    "a published id changed",
+                    format!("{before} and then {}", known.published_id),
+                );
             }
             let Some(number) = number else { continue };
             let first = *self.post_of_published.entry(known.published_id.clone()).or_insert(number);
             if first != number {
-                let words = format!("{} is post {first} and post {number}", known.published_id);
-                self.fail("a published id stands for another post", words);
+                self.fail(
+                    "a published id stands for another post",
+                    format!("{} is post {first} and post {number}", known.published_id),
+                );
             }
         }
     }
@@ -174,8 +182,10 @@ impl Truth {
             let before = self.updates.insert(known.id.clone(), updates).unwrap_or(0);
             let versions = change.versions.iter().filter(|v| v.id == known.id).count();
             if updates < before || (updates - before) as usize != versions {
-                let words = format!("{} updates after {before} and {versions} versions", updates);
-                self.fail("`updates` or the history went back", words);
+                self.fail(
+                    "`updates` or the history went back",
+                    format!("{} updates after {before} and {versions} versions", updates),
+                );
             }
             let sequences: Vec<u32> = known.history.iter().map(|u| u.sequence.value()).collect();
             let whens: Vec<_> = known.history.iter().map(|u| u.stamp.when()).collect();
@@ -220,9 +230,10 @@ impl Truth {
                         self.check("a deletion was found");
                     } else {
                         let cause = self.cause(number, force);
-                        let words =
-                            format!("post {number} ({}): {}", event.native_id, event.reason);
-                        self.fail(cause, words);
+                        self.fail(
+                            cause,
+                            format!("post {number} ({}): {}", event.native_id, event.reason),
+                        );
                     }
                 }
                 EventKind::Undeleted => {
@@ -330,9 +341,10 @@ impl Truth {
                 let (before, new): (Vec<u32>, Vec<u32>) = numbers.iter().partition(|n| was(n));
                 let lists_them = new.iter().all(|n| force.shown.contains(n));
                 if before != self.last_shown || !lists_them {
-                    let words =
-                        format!("a reader sees {numbers:?}, before it was {:?}", self.last_shown);
-                    self.fail("a held document changed more than it may", words);
+                    self.fail(
+                        "a held document changed more than it may",
+                        format!("a reader sees {numbers:?}, before it was {:?}", self.last_shown),
+                    );
                 }
                 self.last_shown = numbers;
             }
@@ -347,8 +359,10 @@ impl Truth {
             reader.iter().filter_map(|i| number_of(&i.shared.winner.data.xml)).collect();
         let shown = force.shown.iter().filter(|number| !self.older.contains(number));
         if !numbers.iter().eq(shown) {
-            let words = format!("it shows {:?}, a reader sees {numbers:?}", force.shown);
-            self.fail("a document that stays is not taken in", words);
+            self.fail(
+                "a document that stays is not taken in",
+                format!("it shows {:?}, a reader sees {numbers:?}", force.shown),
+            );
         }
         let tombstones = snapshot
             .known

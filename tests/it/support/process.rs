@@ -28,18 +28,14 @@ pub async fn run(folder: &Path, arguments: &[&str]) -> (i32, String) {
 }
 
 impl Process {
-    /// Starts `tidegate serve` in a folder; `TIDEGATE_BIN` names another build of the program.
-    pub async fn start_in(
-        folder: &Path,
-        arguments: &[&OsStr],
-        environment: &[(&str, &OsStr)],
-        logs: Stdio,
-    ) -> Self {
+    /// Starts `tidegate serve` with the configuration `t.toml` of a folder and these variables; its logs are in `log`
+    /// there. `TIDEGATE_BIN` names another build of the program.
+    pub async fn start(folder: &Path, environment: &[(&str, &OsStr)]) -> Self {
         let named = std::env::var_os("TIDEGATE_BIN");
+        let logs = std::fs::File::create(folder.join("log")).unwrap();
         let mut child =
             Command::new(named.unwrap_or_else(|| env!("CARGO_BIN_EXE_tidegate").into()))
-                .arg("serve")
-                .args(arguments)
+                .args(["serve", "-c", "t.toml"])
                 .env("TIDEGATE_ADMIN_TOKEN", TOKEN)
                 .envs(environment.iter().copied())
                 .current_dir(folder)
@@ -62,8 +58,7 @@ impl Process {
     /// Starts it with this configuration, in the file `t.toml` of a folder.
     pub async fn configured(folder: &Path, text: &str) -> Self {
         std::fs::write(folder.join("t.toml"), complete(text)).unwrap();
-        let arguments = ["-c", "t.toml"].map(OsStr::new);
-        Self::start_in(folder, &arguments, &[], Stdio::null()).await
+        Self::start(folder, &[]).await
     }
 
     /// Asks for something as a system does: a signal by its name.
