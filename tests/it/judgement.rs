@@ -6,7 +6,6 @@ mod heads;
 mod held;
 mod ill_formed;
 mod probe;
-mod schemes;
 mod signs;
 mod stories;
 use crate::support;

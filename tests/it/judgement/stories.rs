@@ -165,6 +165,8 @@ enum Act {
     Same,
     Older(String),
     Url(String),
+    /// The program makes fingerprints by another scheme, or by its own.
+    Scheme(bool),
     Decide(Decision),
     /// Missing items' own addresses answer so.
     Answer(u16),
@@ -186,6 +188,7 @@ fn acts(line: &str, wordings: &[Wording], write: fn(&[Post]) -> String) -> (i64,
         ["same"] => vec![Act::Same],
         ["older", words @ ..] => vec![Act::Older(document(words, wordings, write))],
         ["url", url] => vec![Act::Url((*url).to_owned())],
+        ["scheme", which] => vec![Act::Scheme(*which == "other")],
         ["release"] => vec![Act::Decide(Decision::Release)],
         ["drop"] => vec![Act::Decide(Decision::Drop)],
         ["answer", code] => vec![Act::Answer(code.parse().unwrap())],
@@ -225,6 +228,10 @@ async fn perform(gate: &mut Gate, act: &Act) -> Option<Verdict> {
         }
         Act::Url(url) => {
             gate.url.clone_from(url);
+            None
+        }
+        Act::Scheme(is_other) => {
+            gate.other_scheme = *is_other;
             None
         }
         Act::Decide(decision) => {
