@@ -103,17 +103,5 @@ async fn the_command_says_what_changed() {
     gateway.poll("news").await;
     let changes = "new       The story of day 7\nchanged   The story of day 4\ndeleted   The story of day 5\n1 new, 1 changed, 1 deleted; ";
     pulls(1, changes).await;
-    // Another feed has no place there, and what is there stays.
-    let before = std::fs::read(folder.join("copy/replica.xml")).unwrap();
-    let (status, said) =
-        run(folder, &["pull", &gateway.url("/feeds/news"), "--into", "copy"]).await;
-    assert!(status == 2 && said.contains("use another --into"), "{said}");
-    let (status, said) =
-        run(folder, &["pull", &gateway.url("/feeds/nothing"), "--into", "nothing"]).await;
-    assert!(status == 1 && said.contains("404"), "{said}");
-    assert_eq!(std::fs::read(folder.join("copy/replica.xml")).unwrap(), before);
-    // The replica is a feed that `merge` takes.
-    let (status, said) = run(folder, &["merge", "copy/replica.xml", "copy/replica.xml"]).await;
-    assert_eq!((status, said.matches("<item>").count()), (0, 7), "{said}");
     gateway.stop().await;
 }

@@ -105,15 +105,6 @@ fn what_is_not_there_is_found() {
         rows("## 1. One\n| # | a |\n|---|---|\n| 1 | x |\n| 2 | y |\n## 2. Two\n| 1 | z |\n");
     let headings = BTreeMap::from([("CONTRACT", headings("# C\n\n## Words\n"))]);
     let said = |text: &str| unresolved(text, &rows, &headings, |path| path == "docs/a.md");
-    for good in [
-        "// READINGS 1, row 2",
-        "/// (READINGS 1,\n    /// rows 1 and 2)",
-        "//! READINGS 2, its last sentence; CONTRACT, Words; `docs/a.md`",
-        "const READINGS: u8 = 7; const DESIGNER: u8 = 1;",
-        "/// (CONTRACT, `POST /api/v1/feeds/NAME/poll`)",
-    ] {
-        assert_eq!(said(good), [""; 0], "{good}");
-    }
     for bad in [
         "// READINGS 1, row 3",
         "// READINGS 1, rows 1 to 9",
