@@ -29,12 +29,6 @@ use tidegate_store::portable::ImportMessage;
 use tidegate_store::{Select, Store, View};
 use tokio::sync::mpsc;
 
-/// What of `all` a landing tries: one in `every`. `.ci/long properties` sets `TIDEGATE_ALL` and tries each.
-pub fn sample<T>(all: impl IntoIterator<Item = T>, every: usize) -> Vec<T> {
-    let is_all = std::env::var_os("TIDEGATE_ALL").is_some();
-    all.into_iter().step_by(if is_all { 1 } else { every }).collect()
-}
-
 /// A file or folder of the repository.
 pub fn root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
