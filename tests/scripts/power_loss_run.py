@@ -189,9 +189,6 @@ def fault_of(recorded, image, wanted):
     if not wanted and not (image / "data").exists():
         # It is a moment before there was one.
         return None
-    found = found_in(recorded.program, image, recorded.load.feeds)
-    if isinstance(found, str):
-        return found
     files = {path: content for path, content in wanted.items() if isinstance(path, str)}
     for path, content in files.items():
         if not (image / path).exists() or (image / path).read_bytes() != content:
@@ -199,6 +196,9 @@ def fault_of(recorded, image, wanted):
     for path, content in recorded.whole.items():
         if (image / path).exists() and (image / path).read_bytes() != content:
             return f"{path} is there in part"
+    found = found_in(recorded.program, image, recorded.load.feeds)
+    if isinstance(found, str):
+        return found
     lost = [key for key, edition in wanted.items() if key not in files and found.get(key, -1) < edition]
     if lost:
         feeds = len({feed for feed, _ in lost})
