@@ -51,28 +51,26 @@ async fn count(gate: &Gate) -> usize {
     gate.items(Select::All).await.len()
 }
 
-const SHORT: [(u32, &str); 7] = [
-    (40_207, "朝の海"),
-    (40_206, "雨のち晴れ"),
-    (40_205, "本棚"),
-    (40_204, "おみやげです"),
-    (40_203, "ねむい"),
-    (40_202, "駅前で"),
-    (40_201, "手紙"),
+const SHORT: [&str; 7] =
+    ["朝の海", "雨のち晴れ", "本棚", "おみやげです", "ねむい", "駅前で", "手紙"];
+const LONG: [&str; 7] = [
+    "The ferry is late once more",
+    "On the painting of small boats",
+    "What the lighthouse keeper reads",
+    "An evening in the old harbour",
+    "Nets and how they are mended",
+    "The market opens on Saturday",
+    "Fog, and what to do about it",
 ];
-const LONG: [(u32, &str); 7] = [
-    (40_207, "The ferry is late once more"),
-    (40_206, "On the painting of small boats"),
-    (40_205, "What the lighthouse keeper reads"),
-    (40_204, "An evening in the old harbour"),
-    (40_203, "Nets and how they are mended"),
-    (40_202, "The market opens on Saturday"),
-    (40_201, "Fog, and what to do about it"),
-];
+
+/// Posts with these titles, newest first.
+fn numbered(titles: [&'static str; 7]) -> Vec<(u32, &'static str)> {
+    (40_201..=40_207).rev().zip(titles).collect()
+}
 
 #[tokio::test]
 async fn a_parameter_that_changes_at_each_poll_makes_nothing_new() {
-    for titles in [SHORT, LONG] {
+    for titles in [SHORT, LONG].map(numbered) {
         let at = |titles: &[(u32, &str)], token: u32| {
             undated(titles, |n| format!("https://notes.example/diary/{n}?s=00{token}&m=1"))
         };
@@ -110,6 +108,7 @@ const MORE: [fn(u32) -> String; 4] = [
 async fn another_session_in_every_address_makes_nothing_new_whatever_entries_have() {
     for more in MORE {
         for (titles, is_longer) in [(SHORT, false), (LONG, false), (SHORT, true), (LONG, true)] {
+            let titles = numbered(titles);
             let at = |titles: &[(u32, &str)], session: &str| -> Vec<Listed> {
                 let address = |n| format!("https://notes.example/diary/detail/{n}?sid={session}");
                 let mut items = undated(titles, address);
@@ -136,7 +135,7 @@ async fn another_session_in_every_address_makes_nothing_new_whatever_entries_hav
 
 #[tokio::test]
 async fn titles_in_their_order_are_the_same_posts_whatever_their_addresses() {
-    for titles in [SHORT, LONG] {
+    for titles in [SHORT, LONG].map(numbered) {
         let mut gate = Gate::new().await;
         gate.take(&rss(&undated(&titles[1..], |n| format!("https://notes.example/?p={n}")))).await;
         // The site moves to other addresses, and a new post comes as it does.
@@ -224,7 +223,7 @@ async fn two_equal_titles_or_few_of_many_are_no_row() {
 #[tokio::test]
 async fn short_titles_and_days_of_a_zone_are_two_signs() {
     let dated = |address: fn(u32) -> String| -> Vec<Listed> {
-        let mut items = undated(&SHORT[..5], address);
+        let mut items = undated(&numbered(SHORT)[..5], address);
         for (item, day) in items.iter_mut().zip((10..20).rev()) {
             // Midnight in Tokyo.
             item.more = format!("<pubDate>{day} Mar 2026 00:00:00 +0900</pubDate>");
