@@ -207,11 +207,11 @@ fn posts(numbers: std::ops::RangeInclusive<u32>, without: u32) -> String {
 
 /// An item with a version in conflict with it.
 fn in_conflict(name: &str) -> String {
-    let lost = sync(name, 2, "", &[(2, "GPM", 0)], "");
+    let lost = sync(name, 2, &[(2, "GPM", 0)], "");
     let lost = format!(
         "<sx:conflicts><entry>{lost}<id>urn:{name}</id><title>Lost {name}</title></entry></sx:conflicts>"
     );
-    let sync = sync(name, 2, "", &[(2, "REO", 2)], &lost);
+    let sync = sync(name, 2, &[(2, "REO", 2)], &lost);
     format!(
         "<entry>{sync}<id>urn:{name}</id><title>Won {name}</title>\
          <updated>2026-01-01T00:00:00Z</updated></entry>"

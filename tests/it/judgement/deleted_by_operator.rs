@@ -52,7 +52,7 @@ async fn what_is_listed_unknown_or_made_elsewhere_is_not_deleted() {
     gate.redact_item(&listed).await;
     assert_eq!(gate.delete_missing(&listed).await, Ok(None));
 
-    use crate::support::sharing::{entry, shared};
+    use crate::support::sharing::{first, shared};
     let mut gate = Gate::new().await;
     let (a, b) = (first("a", "A"), first("b", "B"));
     gate.take(&shared(&[a.clone(), b])).await;
