@@ -51,6 +51,10 @@ async fn count(gate: &Gate) -> usize {
     gate.items(Select::All).await.len()
 }
 
+fn created(events: &[EventKind]) -> usize {
+    events.iter().filter(|kind| **kind == Created).count()
+}
+
 const SHORT: [&str; 7] =
     ["朝の海", "雨のち晴れ", "本棚", "おみやげです", "ねむい", "駅前で", "手紙"];
 const LONG: [&str; 7] = [
@@ -81,7 +85,7 @@ async fn a_parameter_that_changes_at_each_poll_makes_nothing_new() {
         assert_eq!((kinds(&verdict), verdict.held.as_deref()), (vec![Rekeyed; 5], None));
         // The new post is not kept back by what goes by another parameter, and slides.
         let verdict = gate.later(1).take(&rss(&at(&titles[1..6], 12))).await;
-        assert_eq!(kinds(&verdict).iter().filter(|kind| **kind == Created).count(), 1);
+        assert_eq!(created(&kinds(&verdict)), 1);
         assert_eq!(count(&gate).await, 6);
         // What had slid off comes back under another parameter.
         let verdict = gate.later(1).take(&rss(&at(&titles[2..], 13))).await;
@@ -123,8 +127,8 @@ async fn another_session_in_every_address_makes_nothing_new_whatever_entries_hav
             for session in ["b2", "c3"] {
                 let items = at(&titles[begins..begins + 5], session);
                 let events = settled(&mut gate, &items).await;
-                let created = events.iter().filter(|kind| **kind == Created).count();
-                assert_eq!(created, usize::from(is_longer && session == "b2"), "{events:?}");
+                let new = usize::from(is_longer && session == "b2");
+                assert_eq!(created(&events), new, "{events:?}");
             }
             assert_eq!(count(&gate).await, 5 + usize::from(is_longer));
             let events = gate.store_events().await;
@@ -141,10 +145,7 @@ async fn titles_in_their_order_are_the_same_posts_whatever_their_addresses() {
         // The site moves to other addresses, and a new post comes as it does.
         let moved =
             undated(&titles[..6], |n| format!("https://new.example/archives/{}", n - 39_999));
-        assert_eq!(
-            settled(&mut gate, &moved).await.iter().filter(|kind| **kind == Created).count(),
-            1
-        );
+        assert_eq!(created(&settled(&mut gate, &moved).await), 1);
         assert_eq!(count(&gate).await, 7);
     }
 }
@@ -164,10 +165,9 @@ async fn short_notes_without_titles_are_known_by_their_row() {
     };
     let mut gate = Gate::new().await;
     gate.take(&rss(&notes(1..6, "a"))).await;
-    for (numbers, session, created) in [(1..6, "b", 0), (2..7, "c", 1), (2..7, "d", 0)] {
+    for (numbers, session, new) in [(1..6, "b", 0), (2..7, "c", 1), (2..7, "d", 0)] {
         let events = settled(&mut gate, &notes(numbers, session)).await;
-        let new = events.iter().filter(|kind| **kind == Created).count();
-        assert_eq!(new, created, "{session}: {events:?}");
+        assert_eq!(created(&events), new, "{session}: {events:?}");
     }
     assert_eq!(count(&gate).await, 6);
 }
