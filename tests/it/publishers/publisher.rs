@@ -6,8 +6,6 @@ use tidegate_core::model::Time;
 
 pub const DAY: i64 = 24 * HOUR;
 const FIRST_APART: i64 = 17 * HOUR;
-/// How many a publisher shows of each source or rank is at least this.
-const LEAST_SHOWN: usize = 1;
 
 #[derive(Clone, Debug, Default)]
 pub struct Post {
@@ -192,7 +190,7 @@ impl Publisher {
                         list.truncate(size);
                     }
                     Order::Merged(sources) | Order::Blocks(sources) => {
-                        let each = (size / usize::from(sources)).max(LEAST_SHOWN);
+                        let each = (size / usize::from(sources)).max(1);
                         let mut counts = vec![0; usize::from(sources)];
                         list.retain(|p| {
                             let count = &mut counts[p.source as usize];
