@@ -6,7 +6,7 @@ import os
 import subprocess
 import time
 
-from stage import WAIT
+from stage import WAIT, Ended
 
 # A browser without a window, which asks for nothing of its own accord.
 FLAGS = [
@@ -20,7 +20,7 @@ def free_the_pipe():
         pass
 
 
-class Browser:
+class Browser(Ended):
     """Chromium over its pipe: messages of JSON that end with a zero."""
 
     def __init__(self, program, profile):

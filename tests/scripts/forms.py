@@ -372,17 +372,10 @@ def main():
     free_the_pipe()
     origin = Server(Publisher).base
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as profile:
-        gateway = Gateway(
-            call.bin, origin, folder,
-            f'[polling]\nallow_private = true\nhost_spacing = "0s"\nmin_interval = "1h"\n[[allow]]\nurl = "{origin}/"\n',
-        )
-        browser = Person(call.browser, profile)
-        try:
+        settings = f'[polling]\nallow_private = true\nhost_spacing = "0s"\nmin_interval = "1h"\n[[allow]]\nurl = "{origin}/"\n'
+        with Gateway(call.bin, origin, folder, settings) as gateway, Person(call.browser, profile) as browser:
             look = Look(browser, call.out)
             faults = [*walk(gateway, browser, origin, call.out, look), *demonstration(call.bin, look), *look.faults]
-        finally:
-            browser.end()
-            gateway.end()
     return status(faults)
 
 

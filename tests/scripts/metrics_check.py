@@ -60,8 +60,7 @@ def of_running_gateway(program, promtool):
         folder = pathlib.Path(folder)
         stage.certify(folder, "localhost")
         files = f'tls_cert_file = "{folder / "host.pem"}"\ntls_key_file = "{folder / "host.key"}"'
-        gateway = stage.Gateway(program, folder, CONFIGURATION.format(base=site.base), server=files)
-        try:
+        with stage.Gateway(program, folder, CONFIGURATION.format(base=site.base), server=files) as gateway:
             gateway.poll("alpha")
             gateway.feed("omega", "/poll", "POST")
             with contextlib.suppress(urllib.error.HTTPError):
@@ -69,8 +68,6 @@ def of_running_gateway(program, promtool):
             # The files of the store are counted some seconds after the start.
             stage.until(lambda: value(gateway.ask("/metrics").decode(), "tidegate_store_size_bytes"))
             metrics = gateway.ask("/metrics").decode()
-        finally:
-            gateway.end()
     checked = subprocess.run(
         [promtool, "check", "metrics"], input=metrics, capture_output=True, text=True, timeout=stage.WAIT
     )

@@ -65,7 +65,7 @@ def changed(file, host, changes, address, tls):
     return text
 
 
-class Server:
+class Server(stage.Ended):
     """nginx with these servers, once it answers: `ready` is an address or asks for itself."""
 
     def __init__(self, program, folder, servers, ready):

@@ -155,20 +155,14 @@ def feeds(gate, static):
 
 def run(given, folder):
     static = lab.Static(given.nginx, folder / "nginx", folder / "site")
-    files, gate = origin_site.make(folder / "site", static.base), None
-    try:
-        static.begin()
-        gate = lab.gateway(given.bin, folder / "gateway", lab.origin(f"{static.base}/"))
+    files = origin_site.make(folder / "site", static.base)
+    with static, lab.gateway(given.bin, folder / "gateway", lab.origin(f"{static.base}/")) as gate:
         yield from crawl(gate, static, files)
         yield from feeds(gate, static)
         # Nothing but the feeds became one.
         more = set(lab.known_feeds(gate)) - {static.base + path for path in origin_site.FEEDS}
         if more:
             yield f"feeds that are none: {sorted(more)}"
-    finally:
-        if gate:
-            gate.end()
-        static.end()
 
 
 def main():
