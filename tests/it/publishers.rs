@@ -158,7 +158,7 @@ fn what_is_said_of_generated_publishers_is_so() {
     let most = cases * FALSE_TOMBSTONES_PER_MILLE / 1000;
     assert!(false_tombstones <= most, "{false_tombstones} false tombstones in {cases} histories");
     if cases >= CASES {
-        let unseen: Vec<_> = LOOKED_AT.iter().filter(|c| !checked.contains_key(c)).collect();
+        let unseen: Vec<_> = LOOKED_AT.iter().filter(|c| !checked.contains_key(*c)).collect();
         assert!(unseen.is_empty(), "nothing was found out about {unseen:?}");
     }
 }

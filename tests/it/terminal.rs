@@ -227,8 +227,5 @@ async fn play(name: &str) {
 async fn each_session_says_what_is_written() {
     let names =
         ["arguments", "configuration", "conflicts", "feeds", "files", "items", "lists", "settings"];
-    let plays = names.map(|name| (name, tokio::spawn(play(name))));
-    for (name, play) in plays {
-        play.await.unwrap_or_else(|error| panic!("terminal/{name}.txt: {error}"));
-    }
+    futures_util::future::join_all(names.map(play)).await;
 }

@@ -66,10 +66,6 @@ impl Dice {
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % sides
     }
-
-    pub fn byte(&mut self) -> u8 {
-        u8::try_from(self.roll(256)).unwrap()
-    }
 }
 
 pub fn addresses(feed: &str) -> Addresses {
