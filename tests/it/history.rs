@@ -371,7 +371,8 @@ fn whoever_follows_ends_with_what_the_gateway_holds() {
 
 /// An archive without its link to the next one, and that link.
 fn without_next(text: &str) -> (String, Option<String>) {
-    let Some(at) = text.find("<link rel=\"next-archive\"") else { return (text.to_owned(), None) };
+    let Some(at) = text.find("link rel=\"next-archive\"") else { return (text.to_owned(), None) };
+    let at = text[..at].rfind('<').unwrap();
     let end = at + text[at..].find("/>").unwrap() + 2;
     (format!("{}{}", &text[..at], &text[end..]), Some(text[at..end].to_owned()))
 }
