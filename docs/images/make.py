@@ -15,7 +15,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "scripts"))
 from browser_pipe import Browser, free_the_pipe  # noqa: E402
-from browser_stage import WAIT, given  # noqa: E402
+from stage import WAIT, given  # noqa: E402
 
 # How long the demonstration runs until it has shown everything, in seconds.
 STORY = 165

@@ -1,33 +1,14 @@
 //! A gateway is backed up while it runs and its feeds change: the file has every feed whole.
 
-use crate::support::gateways::Paper;
-use crate::support::process::{Process, TOKEN};
+use crate::support::gateways::{Paper, complete};
+use crate::support::process::{Process, run};
 use reqwest::Method;
-use std::path::Path;
 use std::time::Duration;
-use tokio::process::Command;
-
-/// What a command says; the gateway is that of the configuration, or the one that is named.
-async fn tidegate(folder: &Path, args: &[&str]) -> (i32, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
-    command.current_dir(folder).args(args).env("TIDEGATE_ADMIN_TOKEN", TOKEN);
-    let output = command.env_remove("TIDEGATE_URL").output().await.unwrap();
-    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-    (output.status.code().unwrap(), said)
-}
 
 fn rss(posts: u32) -> String {
     let item = |n| format!("<item><guid>{n}</guid><title>Post {n}</title></item>");
     let items: String = (1..=posts).rev().map(item).collect();
     format!("<rss version=\"2.0\"><channel><title>The news</title>{items}</channel></rss>")
-}
-
-fn configure(folder: &Path, data: &str, feeds: &str) {
-    let text = format!(
-        "[server]\nlisten = \"127.0.0.1:0\"\n[store]\npath = \"{data}\"\n[polling]\nallow_private = true\n\
-         host_spacing = \"0s\"\nmin_interval = \"1d\"\n[websub]\nhub = false\nsubscribe = false\n{feeds}"
-    );
-    std::fs::write(folder.join("t.toml"), text).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -37,9 +18,8 @@ async fn a_gateway_is_backed_up_while_it_runs() {
     let folder = folder.path();
     let names = ["f0", "f1", "f2", "f3", "f4", "f5"];
     let feed = |name| format!("[[feed]]\nname = \"{name}\"\nurl = \"{}{name}\"\n", paper.url);
-    let feeds: String = names.map(feed).concat();
-    configure(folder, "data", &feeds);
-    let gateway = Process::configured(folder).await;
+    let config = format!("[store]\npath = \"data\"\n{}", names.map(feed).concat());
+    let gateway = Process::configured(folder, &config).await;
     for name in names {
         gateway.poll(name).await;
     }
@@ -59,14 +39,14 @@ async fn a_gateway_is_backed_up_while_it_runs() {
     let exporting = async {
         for file in files {
             let (status, said) =
-                tidegate(folder, &["export", file, "--gateway", &gateway.address]).await;
+                run(folder, &["export", file, "--gateway", &gateway.address]).await;
             assert!(status == 0 && said.contains(&format!("written to {file}")), "{said}");
             assert!(said.contains("after an import give them again to keyed\n"), "{said}");
         }
     };
     tokio::join!(polling, exporting);
     // Where the folder is in use, its gateway is asked, as far as it is known where that listens.
-    let (status, said) = tidegate(folder, &["export", "y.tg", "-c", "t.toml"]).await;
+    let (status, said) = run(folder, &["export", "y.tg", "-c", "t.toml"]).await;
     assert!(
         status == 1 && said.contains("was asked for it") && said.contains("--gateway"),
         "{said}"
@@ -81,11 +61,11 @@ async fn a_gateway_is_backed_up_while_it_runs() {
         let there = tempfile::tempdir().unwrap();
         let there = there.path();
         std::fs::copy(folder.join(file), there.join(file)).unwrap();
-        configure(there, "copy", &feeds);
-        let (status, said) = tidegate(there, &["import", file, "-c", "t.toml"]).await;
+        std::fs::write(there.join("t.toml"), complete(&config)).unwrap();
+        let (status, said) = run(there, &["import", file, "-c", "t.toml"]).await;
         assert!(status == 0 && said.starts_with("7 feeds with "), "{said}");
         assert!(said.contains("give them again to keyed\n") && !said.contains("hush"), "{said}");
-        let copy = Process::configured(there).await;
+        let copy = Process::configured(there, &config).await;
         for name in names {
             let shown = copy.call(Method::GET, &format!("/feeds/{name}"), None).await;
             let living = shown["state"]["counts"]["living"].as_u64().unwrap();

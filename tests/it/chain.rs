@@ -11,12 +11,11 @@ const FEEDS: [&str; 2] = ["ash", "birch"];
 /// Longer than a poll waits that a document calls for: five seconds, ten where the last one found nothing.
 const QUIET: Duration = Duration::from_secs(12);
 
-/// A feed of ten posts, with this text in the newest.
 fn says(publisher: &Publisher, feed: &str, text: &str) {
     let mut posts: Vec<_> = (1..=10).rev().map(post).collect();
     text.clone_into(&mut posts[0].text);
-    publisher
-        .set(&format!("/{feed}"), Answer::document("application/atom+xml", atom(SITE, &posts)));
+    let answer = Answer::document("application/atom+xml", atom(SITE, &posts));
+    publisher.set(&format!("/{feed}"), answer);
 }
 
 /// A gateway that polls when it is told to, and at the start, when every feed has a document.
@@ -37,13 +36,11 @@ fn name(feed: &str) -> FeedName {
     FeedName::new(feed).unwrap()
 }
 
-/// Why the second gateway polls a feed when it will.
 async fn why(gateway: &Running, feed: &str) -> String {
     let status = gateway.operator().status(&name(feed)).await.unwrap();
     status.polling.next.map(|next| next.reason).unwrap_or_default()
 }
 
-/// How often feeds of a gateway were asked for.
 async fn asked(gateway: &Running) -> u64 {
     let text = gateway.text("/metrics").await;
     let lines = text.lines().filter(|line| {

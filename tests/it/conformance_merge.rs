@@ -1,7 +1,7 @@
 //! The merge cases under `tests/fixtures/merge`: two feeds and what SSE 1.0 section 3.3 makes of
 //! them, through the `merge` command.
 
-use crate::support::shared_items;
+use crate::support::{root, shared_items};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,15 +9,12 @@ use tidegate::cli::merge::merge as merge_command;
 use tidegate_core::model::{Shared, Version};
 
 fn cases() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/merge");
-    let mut cases: Vec<PathBuf> =
-        std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
-    cases.sort();
-    assert_eq!(cases.len(), 48);
+    let cases: Vec<_> =
+        (0..48).map(|case| root(&format!("tests/fixtures/merge/{case:03}"))).collect();
+    assert_eq!(std::fs::read_dir(root("tests/fixtures/merge")).unwrap().count(), cases.len());
     cases
 }
 
-/// The items of a feed, of what they say the title.
 fn items(text: &str) -> Vec<Shared<String>> {
     shared_items::with(shared_items::items(text), |markup| markup.card.title.clone())
 }
@@ -60,12 +57,7 @@ fn ordered(mut items: Value) -> Value {
     items
 }
 
-fn expected(case: &Path) -> Value {
-    let text = std::fs::read_to_string(case.join("expected.json")).unwrap();
-    ordered(serde_json::from_str(&text).unwrap())
-}
-
-fn command(local: &Path, incoming: &Path) -> String {
+pub fn command(local: &Path, incoming: &Path) -> String {
     let mut out = Vec::new();
     merge_command(local, incoming, &mut out, &mut Vec::new()).unwrap();
     String::from_utf8(out).unwrap()
@@ -78,10 +70,12 @@ fn the_command_merges_all_cases() {
     let folder = tempfile::tempdir().unwrap();
     let again = folder.path().join("once.xml");
     for case in cases() {
+        let expected = std::fs::read_to_string(case.join("expected.json")).unwrap();
+        let expected = ordered(serde_json::from_str(&expected).unwrap());
         let (local, incoming) = (case.join("local.xml"), case.join("incoming.xml"));
         for (own, other) in [(&local, &incoming), (&incoming, &local)] {
             let once = command(own, other);
-            assert_eq!(shown(&items(&once)), expected(&case), "{}\n{once}", case.display());
+            assert_eq!(shown(&items(&once)), expected, "{}\n{once}", case.display());
             std::fs::write(&again, &once).unwrap();
             assert_eq!(command(&again, other), once, "{}", case.display());
             assert_eq!(command(own, own), std::fs::read_to_string(own).unwrap());

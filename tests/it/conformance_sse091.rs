@@ -1,20 +1,14 @@
 //! The samples of the authors of SSE 0.91 under `tests/fixtures/sse-0.91`, merged by section 4.4 of
 //! that specification through the `merge` command.
 
-use crate::support::shared_items;
-use std::path::{Path, PathBuf};
-use tidegate::cli::merge::merge as merge_command;
+use crate::conformance_merge::command;
+use crate::support::{root, shared_items};
+use std::path::PathBuf;
 use tidegate_core::model::{Markup, Version};
 use tidegate_format::parse::{self, Limits};
 
 fn path(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/sse-0.91").join(name)
-}
-
-fn command(local: &Path, incoming: &Path) -> String {
-    let mut out = Vec::new();
-    merge_command(local, incoming, &mut out, &mut Vec::new()).unwrap();
-    String::from_utf8(out).unwrap()
+    root("tests/fixtures/sse-0.91").join(name)
 }
 
 /// The states of items, everything but the spelling; conflicts with the whole state of the loser.

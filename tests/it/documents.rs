@@ -2,42 +2,25 @@
 
 mod citations;
 
+use crate::support::{files, root};
 use clap::{CommandFactory, Parser};
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::PathBuf;
 use tidegate::cli::Cli;
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
 fn read(name: &str) -> String {
-    std::fs::read_to_string(root().join(name)).unwrap()
+    std::fs::read_to_string(root(name)).unwrap()
 }
 
 /// Every document of the repository, by its path from the root.
 fn documents() -> Vec<String> {
-    fn walk(folder: &Path, found: &mut Vec<String>) {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                walk(&path, found);
-            } else if path.extension().is_some_and(|extension| extension == "md") {
-                found.push(path.strip_prefix(root()).unwrap().to_string_lossy().into_owned());
-            }
-        }
-    }
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(root()).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "md") {
-            found.push(path.file_name().unwrap().to_string_lossy().into_owned());
-        }
-    }
-    walk(&root().join("docs"), &mut found);
+    let at_the_root = std::fs::read_dir(root("")).unwrap().map(|entry| entry.unwrap().path());
+    let mut found: Vec<_> = at_the_root.chain(files(&root("docs"))).collect();
+    found.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
     found.sort();
     assert!(found.len() >= 15, "{found:?}");
-    found
+    let name = |path: &PathBuf| path.strip_prefix(root("")).unwrap().to_str().unwrap().to_owned();
+    found.iter().map(name).collect()
 }
 
 /// The lines of a document that run the program, as its arguments.
@@ -53,7 +36,6 @@ fn commands(text: &str) -> Vec<Vec<&str>> {
         .collect()
 }
 
-/// The fenced blocks of a document in one language, joined.
 fn blocks(text: &str, language: &str) -> String {
     let fence = format!("```{language}\n");
     let own = |piece: &str| piece.split("```").next().unwrap_or_default().to_owned();
@@ -62,13 +44,10 @@ fn blocks(text: &str, language: &str) -> String {
     flat.join("\n").split(&fence).skip(1).map(own).collect()
 }
 
-/// The longest README, in lines.
-const README_LIMIT: usize = 150;
-
 #[test]
 fn the_readme_is_short() {
     let lines = read("README.md").lines().count();
-    assert!(lines <= README_LIMIT, "README.md has {lines} lines, the limit is {README_LIMIT}");
+    assert!(lines <= 150, "README.md has {lines} lines, the limit is 150");
 }
 
 #[test]
@@ -126,7 +105,9 @@ fn the_command_line_is_described_whole() {
     for (name, command, of_group) in commands {
         assert!(titles.remove(name.as_str()), "docs/cli.md has no section {name}");
         let section = section(&name);
-        let typed = |word: &str| word.split_once("--").map(|(_, rest)| option_name(rest));
+        let is_named = |c: &char| c.is_ascii_lowercase() || *c == '-';
+        let option = |rest: &str| rest.chars().take_while(is_named).collect::<String>();
+        let typed = |word: &str| word.split_once("--").map(|(_, rest)| option(rest));
         // Of links, code and tables, what is marked as code.
         let mut described: BTreeSet<String> =
             section.split('`').skip(1).step_by(2).filter_map(typed).collect();
@@ -135,33 +116,22 @@ fn the_command_line_is_described_whole() {
             described.extend(["gateway", "token-file", "config", "data"].map(str::to_owned));
         }
         let defined = longs(command);
-        for long in &defined {
-            assert!(described.contains(long), "docs/cli.md, {name}: --{long} is missing");
-        }
-        for long in &described {
-            let is_there = defined.contains(long) || of_group.contains(long);
-            assert!(is_there, "docs/cli.md, {name}: there is no --{long}");
-        }
+        let missing: Vec<_> = defined.difference(&described).collect();
+        assert!(missing.is_empty(), "docs/cli.md, {name}: {missing:?} are missing");
+        let all = &defined | &of_group;
+        let unknown: Vec<_> = described.difference(&all).collect();
+        assert!(unknown.is_empty(), "docs/cli.md, {name}: there is no {unknown:?}");
     }
     assert!(titles.is_empty(), "docs/cli.md describes what is no command: {titles:?}");
-}
-
-/// The name at the start of what stands behind two hyphens.
-fn option_name(text: &str) -> String {
-    text.chars().take_while(|c| c.is_ascii_lowercase() || *c == '-').collect()
 }
 
 #[test]
 fn every_command_of_the_deployment_is_one() {
     let unit = read("deploy/tidegate.service");
-    let started =
-        |line: &str| line.split_once("=tidegate ").map(|(_, rest)| format!("tidegate {rest}"));
-    let found: Vec<String> =
-        unit.lines().filter(|line| line.starts_with("Exec")).filter_map(started).collect();
+    let found: Vec<&str> =
+        unit.lines().filter_map(|line| line.strip_prefix("ExecStart=")).collect();
     assert_eq!(found.len(), 1, "{found:?}");
-    for command in found {
-        assert!(Cli::try_parse_from(command.split(' ')).is_ok(), "{command:?}");
-    }
+    assert!(Cli::try_parse_from(found[0].split(' ')).is_ok(), "{found:?}");
     let image = read("deploy/Dockerfile");
     let words = |mark: &str| -> Vec<String> {
         let (_, rest) = image.split_once(mark).unwrap_or_else(|| panic!("no {mark:?}"));
@@ -179,7 +149,6 @@ fn every_command_of_the_deployment_is_one() {
     }
 }
 
-/// Files and folders that documents name as code, from the root of the repository.
 #[test]
 fn every_path_that_a_document_names_is_there() {
     const FOLDERS: [&str; 7] = ["src/", "tests/", "docs/", "config/", "deploy/", "fuzz/", ".ci/"];
@@ -191,7 +160,7 @@ fn every_path_that_a_document_names_is_there() {
             // `src/NAME.rs` stands for any of them.
             let is_pattern = path.contains("NAME");
             if FOLDERS.iter().any(|folder| path.starts_with(folder)) && !is_pattern {
-                assert!(root().join(path).exists(), "{document} names {path}");
+                assert!(root(path).exists(), "{document} names {path}");
                 count += 1;
             }
         }
@@ -214,7 +183,6 @@ fn prose(text: &str) -> String {
     kept
 }
 
-/// What a code host makes of a heading.
 fn anchor(heading: &str) -> String {
     let text = heading.trim_start_matches('#').trim().to_lowercase();
     text.chars()
@@ -228,11 +196,11 @@ fn every_link_of_a_document_leads_somewhere() {
     let mut count = 0;
     for document in documents() {
         let text = prose(&read(&document));
-        let folder = root().join(&document).parent().unwrap().to_path_buf();
+        let folder = root(&document).parent().unwrap().to_path_buf();
         let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
         for target in targets.filter(|target| !target.starts_with("http")) {
             let (file, place) = target.split_once('#').unwrap_or((target, ""));
-            let path = if file.is_empty() { root().join(&document) } else { folder.join(file) };
+            let path = if file.is_empty() { root(&document) } else { folder.join(file) };
             assert!(path.exists(), "{document} leads to {target}");
             if !place.is_empty() {
                 let there = prose(&std::fs::read_to_string(&path).unwrap());
@@ -248,9 +216,9 @@ fn every_link_of_a_document_leads_somewhere() {
 #[test]
 fn the_architecture_names_every_room() {
     let text = read("ARCHITECTURE.md");
-    for entry in std::fs::read_dir(root().join("src")).unwrap() {
+    for entry in std::fs::read_dir(root("src")).unwrap() {
         let path = entry.unwrap().path();
-        let module = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let module = path.file_stem().unwrap().to_str().unwrap();
         let is_code = module != "lib" && module != "proptest-regressions";
         assert!(!is_code || text.contains(&format!("`{module}`")), "{module} is not in it");
     }

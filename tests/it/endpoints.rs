@@ -12,7 +12,6 @@
 //!
 //! `TIDEGATE_ENDPOINTS=1000` plays a thousand lives instead of some.
 
-mod form;
 mod gate;
 mod plain;
 mod world;
@@ -23,12 +22,7 @@ use world::{Fate, Step, What, play, step};
 
 /// How many lives are played where `TIDEGATE_ENDPOINTS` does not say.
 const LIVES: u32 = 60;
-/// How many steps a life has at most.
 const STEPS: usize = 60;
-
-fn life() -> impl Strategy<Value = Vec<Step>> {
-    proptest::collection::vec(step(), 1..STEPS)
-}
 
 #[test]
 fn endpoints_converge() {
@@ -36,7 +30,7 @@ fn endpoints_converge() {
     let cases = lives.map_or(LIVES, |lives| lives.parse().unwrap());
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     TestRunner::new(config)
-        .run(&life(), |steps| play(&steps).map_err(TestCaseError::fail))
+        .run(&proptest::collection::vec(step(), 1..STEPS), |steps| play(&steps).map_err(TestCaseError::fail))
         .unwrap_or_else(|error| panic!("{error}"));
 }
 
@@ -45,13 +39,13 @@ fn endpoints_converge() {
 #[test]
 fn a_conflict_goes_through_collections_and_feeds() {
     let step = |at, what, stamp| Step { at, what, stamp, skew: 0 };
-    let read = |from, form| What::Read { from, whole: false, form, fate: Fate::Arrives };
+    let read = |from, form| What::Read(from, false, form, Fate::Arrives);
     let steps = [
-        step(2, What::Create { noconflicts: None }, 0),
+        step(2, What::Create(None), 0),
         step(3, read(2, 0), 0),
         step(1, read(2, 0), 0),
-        step(1, What::Delete { item: 0 }, 0),
-        step(3, What::Edit { item: 0 }, 1),
+        step(1, What::Delete(0), 0),
+        step(3, What::Edit(0), 1),
         step(0, read(3, 1), 0),
         step(1, read(0, 6), 0),
     ];

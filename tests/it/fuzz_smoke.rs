@@ -4,17 +4,13 @@
 #[path = "../../fuzz/src/lib.rs"]
 pub mod targets;
 
-use crate::support::Dice;
+use crate::support::{Dice, files, root};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
 
 /// How many mutations a target gets, where `TIDEGATE_FUZZ` does not say.
 const MUTATIONS: u64 = 2000;
-/// How often one input is mutated.
 const MOST_AT_ONCE: usize = 4;
-/// The largest input that is mutated, in bytes.
 const LARGEST: usize = 32 << 10;
-/// How much of a failing input is shown, in bytes.
 const SHOWN: usize = 4096;
 
 fn below(dice: &mut Dice, limit: usize) -> usize {
@@ -49,37 +45,20 @@ fn mutate(dice: &mut Dice, input: &mut Vec<u8>, other: &[u8]) {
     input.truncate(LARGEST);
 }
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// Every file below a folder, in order.
-fn files(folder: &str) -> Vec<Vec<u8>> {
-    fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() { walk(&path, found) } else { found.push(path) }
-        }
-    }
-    let mut found = Vec::new();
-    walk(&root().join(folder), &mut found);
-    found.sort();
-    found.into_iter().map(|path| std::fs::read(path).unwrap()).collect()
+fn contents(folder: &str) -> Vec<Vec<u8>> {
+    files(&root(folder)).into_iter().map(|path| std::fs::read(path).unwrap()).collect()
 }
 
 /// Pairs of feeds, as the merge target reads them.
 fn pairs() -> Vec<Vec<u8>> {
-    let mut pairs = Vec::new();
-    for number in 0..48 {
-        let folder = root().join(format!("tests/fixtures/merge/{number:03}"));
-        let [Ok(local), Ok(incoming)] =
-            ["local.xml", "incoming.xml"].map(|file| std::fs::read(folder.join(file)))
-        else {
-            continue;
-        };
-        pairs.push([local, vec![targets::BETWEEN], incoming].concat());
-    }
-    pairs
+    let feed = |number: u32, file: &str| {
+        std::fs::read(root(&format!("tests/fixtures/merge/{number:03}/{file}"))).unwrap()
+    };
+    let pair = |number| {
+        let (local, incoming) = (feed(number, "local.xml"), feed(number, "incoming.xml"));
+        [local, vec![targets::BETWEEN], incoming].concat()
+    };
+    (0..48).map(pair).collect()
 }
 
 /// Runs a target on every seed and on mutations of them; names the first input that breaks it.
@@ -105,15 +84,14 @@ fn run(target: fn(&[u8]), seeds: &[Vec<u8>], salt: u64) {
     }
 }
 
-/// A target and its seeds.
 type Target = (fn(&[u8]), Vec<Vec<u8>>);
 
 #[test]
 fn what_reads_bytes_from_outside_holds_on_seeds_and_on_mutations_of_them() {
-    let feeds = || files("tests/fixtures/feeds");
-    let mut configurations = files("src/config/tests");
+    let feeds = || contents("tests/fixtures/feeds");
+    let mut configurations = contents("src/config/tests");
     configurations.retain(|seed| !seed.starts_with(b"//"));
-    configurations.extend(files("config"));
+    configurations.extend(contents("config"));
     let short = [
         "<p>Some &amp; more <a href=\"http://a.example/?utm_source=x&amp;b=1#c\">link</a>.</p>",
         "https://www.publisher.example/2026/01/a-long-name-of-a-post.html?utm_source=rss&id=3#c",
@@ -125,14 +103,14 @@ fn what_reads_bytes_from_outside_holds_on_seeds_and_on_mutations_of_them() {
     texts.extend(short.map(|text| text.as_bytes().to_vec()));
     let targets: [Target; 10] = [
         (targets::document, feeds()),
-        (targets::document, files("tests/fixtures/merge")),
+        (targets::document, contents("tests/fixtures/merge")),
         (targets::merge, pairs()),
         (targets::config, configurations),
         (targets::text, texts),
-        (targets::sup, files("fuzz/seeds/sup")),
-        (targets::websub, files("fuzz/seeds/websub")),
-        (targets::document, files("fuzz/seeds/collection")),
-        (targets::opml, files("fuzz/seeds/opml")),
+        (targets::sup, contents("fuzz/seeds/sup")),
+        (targets::websub, contents("fuzz/seeds/websub")),
+        (targets::document, contents("fuzz/seeds/collection")),
+        (targets::opml, contents("fuzz/seeds/opml")),
         (targets::tree, feeds()),
     ];
     std::thread::scope(|threads| {

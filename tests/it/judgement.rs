@@ -6,7 +6,6 @@ mod heads;
 mod held;
 mod ill_formed;
 mod probe;
-mod schemes;
 mod signs;
 mod stories;
 use crate::support;
@@ -100,7 +99,6 @@ async fn what_entries_cannot_tell_is_noted() {
     assert_eq!(gate.store_state().await.deltas_from, 3, "Atom has a word for what is gone");
 }
 
-/// The same posts as a JSON feed.
 fn json(posts: &[Post]) -> String {
     let items = posts.iter().map(|p| {
         let (text, date) = (format!("<p>{}</p>", p.text), p.date().to_string());

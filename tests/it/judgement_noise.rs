@@ -8,7 +8,6 @@ use support::{Gate, Post, kinds, post};
 use tidegate_core::model::{EventKind::*, Ignore, NoiseClass};
 use tidegate_store::Select;
 
-/// A feed of eight posts that was seen once.
 async fn begun() -> (Gate, Vec<Post>) {
     let mut gate = Gate::new().await;
     let posts = days(1..=8);
@@ -16,7 +15,6 @@ async fn begun() -> (Gate, Vec<Post>) {
     (gate, posts)
 }
 
-/// The bytes that a reader gets of a post.
 async fn shown(gate: &Gate, post: &Post) -> String {
     let items = gate.items(Select::All).await;
     let item = items.iter().find(|item| item.published_id == post.id).unwrap();

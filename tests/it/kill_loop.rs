@@ -3,6 +3,7 @@
 //!
 //! `TIDEGATE_KILLS` sets how many times; a few where it is not set.
 
+use crate::support::Dice;
 use crate::support::gateways::Paper;
 use crate::support::process::Process;
 use serde_json::Value;
@@ -44,7 +45,6 @@ fn attribute<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 }
 
 impl Shown {
-    /// Reads a complete view against what was shown before.
     fn check(&mut self, complete: &str, round: u32) {
         let sharing = complete.split_once("<sx:sharing").expect("sx:sharing").1;
         let until = attribute(sharing, "until").expect("until").to_owned();
@@ -124,24 +124,19 @@ async fn nothing_goes_back_when_it_is_killed() {
     let kills: u32 = std::env::var("TIDEGATE_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(6);
     let folder = tempfile::tempdir().unwrap();
     let paper = Paper::start("application/rss+xml", &document(0)).await;
-    let config = format!(
-        "[server]\nlisten = \"127.0.0.1:0\"\n[polling]\nallow_private = true\nhost_spacing = \"0s\"\n\
-         [[feed]]\nname = \"churn\"\nurl = \"{}\"\n",
-        paper.url
-    );
-    std::fs::write(folder.path().join("t.toml"), config).unwrap();
+    let feed = format!("[[feed]]\nname = \"churn\"\nurl = \"{}\"\n", paper.url);
+    let config = format!("[store]\npath = \"data\"\n{feed}");
     let mut shown = Shown::default();
     let begin = || ("0".to_owned(), Vec::new());
     let (mut polled, mut streamed) = (begin(), begin());
     let (mut acknowledged, mut step) = (0, 0);
-    let mut seed = u64::from(std::process::id());
+    let mut dice = Dice(u64::from(std::process::id()));
     for round in 0..kills {
-        let mut process = Process::configured(folder.path()).await;
+        let mut process = Process::configured(folder.path(), &config).await;
         if round > 0 {
             shown.check(&process.get("/feeds/churn/complete").await, round);
         }
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let pause = Duration::from_millis(150 + (seed >> 33) % 700);
+        let pause = Duration::from_millis(150 + dice.roll(700));
         let churn = async {
             loop {
                 step += 1;
@@ -164,7 +159,7 @@ async fn nothing_goes_back_when_it_is_killed() {
         process.child.wait().await.unwrap();
     }
     assert!(acknowledged > u64::from(kills) / 2, "only {acknowledged} polls were acknowledged");
-    let process = Process::configured(folder.path()).await;
+    let process = Process::configured(folder.path(), &config).await;
     while follow(&process, 0, &mut polled).await.unwrap() > 0 {}
     let mut all = begin();
     while follow(&process, 0, &mut all).await.unwrap() > 0 {}

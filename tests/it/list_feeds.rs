@@ -1,13 +1,10 @@
 //! Subscription lists whose feeds are feeds of the gateway (`add_feeds`): they follow what the list says once
 //! it is believed, and never what somebody did by hand.
 
-use crate::support::gateways::{Paper, Running};
+use crate::support::gateways::{Paper, Running, until};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tidegate_core::model::FeedRecord;
-
-/// How often it is looked whether something has come, every 50 ms.
-const LOOKS: u32 = 400;
 
 /// A publisher of a list and one of the feeds that it names.
 struct Town {
@@ -52,21 +49,15 @@ impl Town {
         Self { list, posts, _folder: folder, gateway: Running::start(&text).await }
     }
 
-    /// Stops the gateway and starts it again.
     async fn restart(&mut self) {
         self.gateway.close().await;
         self.gateway.open().await;
-    }
-
-    fn url(&self, feed: &str) -> String {
-        format!("{}{feed}", self.posts.url)
     }
 
     fn print(&self, outlines: &[(&str, &str)]) {
         self.list.print(&written(&self.posts.url, outlines));
     }
 
-    /// Prints the list and has it polled.
     async fn says(&self, outlines: &[(&str, &str)]) -> Value {
         self.print(outlines);
         self.poll().await
@@ -80,11 +71,6 @@ impl Town {
         let (status, said) = self.gateway.admin(method, path, body.unwrap_or_default()).await;
         assert!(status < 300, "{path}: {status} {said}");
         said
-    }
-
-    async fn get(&self, path: &str) -> (u16, String) {
-        let (status, _, text) = self.gateway.get(path).await;
-        (status, text)
     }
 
     /// Every feed but the list: where it stands and whether it is polled.
@@ -115,38 +101,20 @@ impl Town {
         records
     }
 
-    /// Waits until the feeds are these.
     async fn expect(&self, feeds: &[&str]) {
-        let mut found = Vec::new();
-        for _ in 0..LOOKS {
-            found = self.feeds().await;
-            if found == feeds {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        assert_eq!(found, feeds);
+        until("the feeds are as they should be", async || self.feeds().await == feeds).await;
     }
 
-    /// What is known of the feed that is polled at an address.
     async fn feed(&self, feed: &str) -> Value {
-        let url = self.url(feed);
+        let url = format!("{}{feed}", self.posts.url);
         let records = self.records().await;
         let record = records.iter().find(|record| record.url == url).unwrap();
         self.call("GET", &format!("/feeds/{}", record.name), None).await
     }
 
-    async fn name(&self, feed: &str) -> String {
-        self.feed(feed).await["name"].as_str().unwrap().to_owned()
-    }
-
     /// Time for the gateway to do what it must not.
     async fn rest(&self) {
         tokio::time::sleep(Duration::from_millis(700)).await;
-    }
-
-    async fn end(self) {
-        self.gateway.stop().await;
     }
 }
 
@@ -155,10 +123,10 @@ async fn feeds_follow_their_list_over_restarts() {
     let mut town = Town::start(&[("News/A", "a"), ("News/B", "b")], "add_feeds = true\n").await;
     town.expect(&["a active News/A", "b active News/B"]).await;
     // They are feeds like any other.
-    town.call("POST", &format!("/feeds/{}/poll", town.name("a").await), None).await;
-    let (status, text) = town.get(&format!("/feeds/{}", town.name("a").await)).await;
-    assert!(status == 200 && text.contains("<title>One</title>"), "{text}");
     let feed = town.feed("a").await;
+    let at = format!("/feeds/{}", feed["name"].as_str().unwrap());
+    town.call("POST", &format!("{at}/poll"), None).await;
+    assert!(town.gateway.text(&at).await.contains("<title>One</title>"));
     let list = json!({ "name": "ours", "standing": "listed", "followed": true });
     assert_eq!((&feed["list"], &feed["listed"]["places"][0]["folder"]), (&list, &json!(["News"])));
 
@@ -186,7 +154,7 @@ async fn feeds_follow_their_list_over_restarts() {
     let feed = town.feed("a").await;
     let why = feed["why"].as_str().unwrap();
     assert!(why.contains("it is paused, since the list ours no longer has it"), "{why}");
-    let (_, page) = town.get(&format!("/feeds/{}/about", town.name("a").await)).await;
+    let page = town.gateway.text(&format!("{at}/about")).await;
     assert!(page.contains("the list <a href=\"/feeds/ours/about\">ours</a> no longer has it"));
     let note = town.call("GET", "/feeds/ours", None).await["feeds_of_list"].clone();
     assert_eq!((&note["following"], &note["dropped"]), (&json!(3), &json!(1)), "{note}");
@@ -196,7 +164,7 @@ async fn feeds_follow_their_list_over_restarts() {
 
     town.says(&[("Back/A", "a"), ("Science/Beta", "b"), ("C", "c")]).await;
     town.expect(&["a active Back/A", "b active Science/Beta", "c active C"]).await;
-    town.end().await;
+    town.gateway.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -214,5 +182,5 @@ async fn a_list_that_is_purged_lets_go_of_its_feeds() {
     town.call("PUT", "/feeds/second", Some(list)).await;
     town.call("POST", "/feeds/second/poll", None).await;
     town.expect(&["a active a", "b active b", "c active c", &second]).await;
-    town.end().await;
+    town.gateway.stop().await;
 }

@@ -13,7 +13,6 @@ use std::time::Duration;
 
 type Handler = dyn Fn(&Request) -> Response + Send + Sync;
 
-/// A site: what it answers, and what it was asked.
 pub struct Site {
     pub url: String,
     pub asked: Arc<Mutex<Vec<String>>>,
@@ -50,11 +49,6 @@ fn answer(base: &str, request: &Request) -> Response {
             *answer.status_mut() = StatusCode::MULTIPLE_CHOICES;
             with(answer, "location", "/x")
         }
-        // Of some programs a site thinks that they are none of readers.
-        "/bots.xml" => match request.headers().get(header::USER_AGENT) {
-            Some(agent) if agent == "bot" => StatusCode::FORBIDDEN.into_response(),
-            _ => typed(ATOM, atom(base)),
-        },
         "/sitemap.xml" => typed("text/xml", "<urlset/>"),
         "/" => typed(HTML, "<link rel=alternate type=application/atom+xml href='/feed?id=1'>Hi"),
         // What moved for good.
@@ -156,7 +150,6 @@ impl Front {
         answer.text().await.unwrap()
     }
 
-    /// Asks for a feed until it is the gateway's own.
     pub async fn made(&self, path: &str) -> String {
         for _ in 0..200 {
             let answer = self.get(path).send().await.unwrap();
@@ -168,7 +161,6 @@ impl Front {
         panic!("{path} is no feed of the gateway");
     }
 
-    /// The addresses of the gateway's feeds, by name.
     pub async fn feeds(&self) -> HashMap<String, String> {
         let url = format!("http://{}/api/v1/feeds", self.gateway.address());
         let answer = self.client.get(url).bearer_auth(TOKEN).send().await.unwrap();
@@ -248,10 +240,6 @@ async fn only_feeds_are_answered_where_nothing_is_passed_on() {
         }
         assert_eq!(site.count(path), 1, "it was looked at once: {path}");
     }
-    // The site is asked in the gateway's name, whoever asks.
-    let by_bot = front.get("/bots.xml").header(header::USER_AGENT, "bot").send().await.unwrap();
-    assert_eq!(by_bot.status(), StatusCode::TEMPORARY_REDIRECT);
-    assert!(front.made("/bots.xml").await.contains("sx:sync"));
     // Where an address of the site leads to a feed, it leads to that here.
     assert_eq!(
         front.get("/moved.xml").send().await.unwrap().status(),

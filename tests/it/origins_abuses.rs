@@ -6,7 +6,6 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// The first line of what answers these bytes.
 async fn sent(front: &Front, bytes: &str) -> String {
     let mut socket = TcpStream::connect(front.gateway.address()).await.unwrap();
     socket.write_all(bytes.as_bytes()).await.unwrap();

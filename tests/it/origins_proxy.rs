@@ -13,7 +13,6 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// A host that only the proxy knows.
 const SITE: &str = "news.invalid";
 
 /// What a proxy does with a connection before it closes it without a word.
@@ -25,7 +24,6 @@ enum ProxyScript {
     Tunnels(&'static str, TlsAcceptor),
 }
 
-/// A proxy that cuts off, and the first lines of what it was asked.
 struct CuttingProxy {
     url: String,
     asked: Arc<Mutex<Vec<String>>>,
@@ -110,7 +108,6 @@ async fn outcome(front: &Front, method: &Method, path: &str) -> Option<(u16, boo
     Some((status, answer.bytes().await.is_ok()))
 }
 
-/// What becomes of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     /// 502, with all of its text.
@@ -125,7 +122,6 @@ fn other_ca() -> String {
     concat!(env!("CARGO_MANIFEST_DIR"), "/src/net/fetch/clients/test-ca.pem").to_owned()
 }
 
-/// A site with a certificate of its own, and the file with it.
 fn site(folder: &tempfile::TempDir) -> (TlsAcceptor, PathBuf) {
     let made = rcgen::generate_simple_self_signed(vec![SITE.to_owned()]).unwrap();
     let path = folder.path().join("site.pem");

@@ -47,7 +47,6 @@ fn describe(feed: &FeedDocument<'_>) -> String {
     said
 }
 
-/// A text with marks around places.
 fn marked(text: &str, places: impl IntoIterator<Item = Option<std::ops::Range<usize>>>) -> String {
     let mut marks: Vec<(usize, char)> = Vec::new();
     for place in places.into_iter().flatten() {

@@ -4,57 +4,48 @@
 use crate::support::gateways::Paper;
 use crate::support::process::{Process, TOKEN};
 use crate::support::{self, post};
-use reqwest::Client;
 use serde_json::{Value, json};
 use std::ffi::OsStr;
-use std::process::Stdio;
 use std::time::Duration;
 
 /// Stands in every secret.
 const HUSH: &str = "hush-41c7";
-/// The token of a reader.
 const ANN: &str = "0123456789abcdef0123456789abcdef";
-/// A token of nobody.
 const WRONG: &str = "fedcba9876543210fedcba9876543210";
 /// The name of the private feed; nothing else has these words.
 const NAME: &str = "zebra-diary";
-/// Its title.
 const CLOSED: &str = "Closed title";
-/// The most addresses that a walk may find.
 const WALK_LIMIT: usize = 3_000;
 
 struct Gate {
-    /// It ends with this.
-    _process: Process,
+    process: Process,
     folder: tempfile::TempDir,
-    public: String,
-    client: Client,
 }
 
 impl Gate {
     /// Signs in as the operator, and answers the cookie.
     async fn sign_in(&self) -> String {
-        let form = self.client.post(format!("{}/session", self.public));
-        let form = form.header("origin", &self.public);
+        let form = self.process.client.post(self.at("/session"));
+        let form = form.header("origin", &self.process.address);
         let signed = with_form(form, &[("token", TOKEN), ("to", "/")]).send().await.unwrap();
         let cookie = signed.headers()["set-cookie"].to_str().unwrap();
         cookie.split(';').next().unwrap().to_owned()
+    }
+
+    fn at(&self, path: &str) -> String {
+        format!("{}{path}", self.process.address)
     }
 
     /// Starts a gateway, which logs everything.
     async fn start(text: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("t.toml"), text).unwrap();
-        let log = std::fs::File::create(folder.path().join("log")).unwrap();
         let environment = [("TIDEGATE_LOG", OsStr::new("debug"))];
-        let arguments = ["-c", "t.toml"].map(OsStr::new);
-        let process =
-            Process::start_in(folder.path(), &arguments, &environment, Stdio::from(log)).await;
+        let process = Process::start(folder.path(), &environment).await;
         for feed in ["open", NAME] {
             process.poll(feed).await;
         }
-        let (public, client) = (process.address.clone(), process.client.clone());
-        Self { _process: process, folder, public, client }
+        Self { process, folder }
     }
 
     /// Asks what it knows of and whatever that leads to; `ask` answers what is said at a path.
@@ -68,7 +59,7 @@ impl Gate {
             at += 1;
             assert!(at < WALK_LIMIT, "the walk has an end: {known:?}");
             for said in ask(&path).await {
-                for found in addresses(&said, &self.public) {
+                for found in addresses(&said, &self.process.address) {
                     let found = found.split('#').next().unwrap_or_default().to_owned();
                     if found.starts_with('/') && found != "/events" && !known.contains(&found) {
                         known.push(found);
@@ -84,7 +75,6 @@ impl Gate {
     }
 }
 
-/// A form, as a browser sends it.
 fn with_form<K: AsRef<str>, V: AsRef<str>>(
     request: reqwest::RequestBuilder,
     pairs: &[(K, V)],
@@ -118,7 +108,6 @@ async fn publisher(title: &str) -> String {
     Paper::start("application/atom+xml", &document(title)).await.url
 }
 
-/// What has none of the words; `path` says whose it is.
 fn assert_quiet(path: &str, said: &str) {
     for word in [HUSH, ANN, TOKEN] {
         let place = said.find(word).unwrap_or(said.len());
@@ -144,7 +133,6 @@ fn configuration(open: &str, closed: &str, hook: &str) -> String {
     )
 }
 
-/// The plain bytes of an export.
 fn unpacked(export: &[u8]) -> Vec<u8> {
     let start = export.iter().position(|byte| *byte == b'\n').unwrap() + 1;
     zstd::stream::decode_all(&export[start..]).unwrap()
@@ -156,13 +144,12 @@ async fn act(gate: &Gate, url: &str) {
         "url": url, "title": "Put", "cookie": HUSH,
         "headers": { "Authorization": format!("Token {HUSH}") },
     });
-    let at = |path: &str| format!("{}{path}", gate.public);
-    let put = gate.client.put(at("/api/v1/feeds/put")).bearer_auth(TOKEN);
+    let put = gate.process.client.put(gate.at("/api/v1/feeds/put")).bearer_auth(TOKEN);
     let put = put.header("content-type", "application/json").body(feed.to_string());
     let put = put.send().await.unwrap();
     assert!(put.status().is_success(), "{}", put.text().await.unwrap());
     for feed in ["open", "put", "behind"] {
-        let poll = gate.client.post(at(&format!("/api/v1/feeds/{feed}/poll")));
+        let poll = gate.process.client.post(gate.at(&format!("/api/v1/feeds/{feed}/poll")));
         let report = poll.bearer_auth(TOKEN).send().await.unwrap().text().await.unwrap();
         let report: Value = serde_json::from_str(&report).unwrap();
         assert_eq!(report["error"].is_null(), feed != "behind", "{report}");
@@ -170,11 +157,11 @@ async fn act(gate: &Gate, url: &str) {
     }
     let form = [
         ("hub.mode", "subscribe".to_owned()),
-        ("hub.topic", format!("{}/feeds/open", gate.public)),
+        ("hub.topic", gate.at("/feeds/open")),
         ("hub.callback", format!("http://127.0.0.1:9/{HUSH}")),
         ("hub.secret", HUSH.to_owned()),
     ];
-    let hub = with_form(gate.client.post(format!("{}/websub", gate.public)), &form);
+    let hub = with_form(gate.process.client.post(gate.at("/websub")), &form);
     assert!(hub.send().await.unwrap().status().is_success());
 }
 
@@ -185,7 +172,7 @@ async fn nothing_that_the_gateway_says_or_writes_shows_a_secret() {
     let gate = Gate::start(&configuration(urls[0], urls[1], &hook)).await;
     act(&gate, urls[0]).await;
     for (token, is_ann) in [(ANN, true), (WRONG, false)] {
-        let ask = gate.client.get(format!("{}/t/{token}/feeds/{NAME}", gate.public));
+        let ask = gate.process.client.get(gate.at(&format!("/t/{token}/feeds/{NAME}")));
         assert_eq!(ask.send().await.unwrap().status().is_success(), is_ann);
     }
     let cookie = gate.sign_in().await;
@@ -228,7 +215,7 @@ async fn nothing_that_the_gateway_says_or_writes_shows_a_secret() {
     let asked = gate.walk(known, async |path: &str| {
         let mut all = Vec::new();
         for (is_operator, is_page) in [(false, false), (false, true), (true, false), (true, true)] {
-            let mut ask = gate.client.get(format!("{}{path}", gate.public));
+            let mut ask = gate.process.client.get(gate.at(path));
             if is_page {
                 ask = ask.header("accept", "text/html").header("sec-fetch-dest", "document");
             }
@@ -254,7 +241,7 @@ async fn nothing_that_the_gateway_says_or_writes_shows_a_secret() {
         all
     });
     assert!(asked.await > 100, "it was a walk");
-    let export = gate.client.get(format!("{}/api/v1/export", gate.public)).bearer_auth(TOKEN);
+    let export = gate.process.client.get(gate.at("/api/v1/export")).bearer_auth(TOKEN);
     let export = unpacked(&export.send().await.unwrap().bytes().await.unwrap());
     let text = String::from_utf8_lossy(&export);
     // What the gateway could not go on without: the address of the feed, what a subscriber gave, and what signs.

@@ -6,13 +6,14 @@ use crate::support::sharing as publisher;
 
 use publisher::*;
 use support::{Gate, Post, kinds};
-use tidegate_core::model::{Count, EventKind, FeedName, Item, Origin, SyncId};
+use tidegate_core::model::EventKind::*;
+use tidegate_core::model::{Count, FeedName, Origin, SyncId};
 use tidegate_judge::record::{self, AggregateSource, Credit, Issued, Verdict};
 use tidegate_store::Select;
 
 fn posts(numbers: std::ops::Range<u32>) -> Vec<String> {
     let post = |n: u32| {
-        let sync = sync(&format!("x.{n}"), 1, "", &[(1, "REO", 1)], "");
+        let sync = sync(&format!("x.{n}"), 1, &[(1, "REO", 1)], "");
         format!(
             "<entry>{sync}<id>urn:{n}</id><title>Story {n}</title>\
              <updated>2026-01-01T00:00:00Z</updated><content>Story number {n}</content></entry>"
@@ -28,12 +29,10 @@ async fn a_partial_and_a_complete_feed_may_say_it_differently() {
     let mut gate = Gate::new().await;
     for (until, short, long) in [("s5", "A", "A in full"), ("s9", "A again", "A again in full")] {
         let since = format!("{until}-since");
-        let document_of = |text: &str| entry("a", text, 1, &[(1, "REO", 1)]).markup();
-        let partial = document(&sharing(&since, until), &[document_of(short)]);
-        let all = document("<sx:sharing since=\"s0\" until=\"s5\"/>", &[document_of(long)]);
-        with(&mut gate, &partial, Some(&all), None).await;
-        assert_eq!(titles(&gate.reader().await), [short]);
-        gate.later(1);
+        let partial = document(&sharing(&since, until), &[first("a", short).markup()]);
+        let all = document(&bounds("s0", "s5"), &[first("a", long).markup()]);
+        gate.finds(&partial, Some(&all)).await;
+        assert_eq!(gate.titles().await, [short]);
     }
     assert_eq!(gate.snapshot().await.known.len(), 1);
 }
@@ -43,35 +42,29 @@ async fn what_was_redacted_does_not_come_back_with_the_complete_feed() {
     let mut gate = Gate::new().await;
     gate.take(&document("", &[plain("a", "A secret"), plain("b", "B")])).await;
     gate.redact("A secret").await;
-    gate.later(1);
-    let a = entry("a", "A secret", 1, &[(1, "REO", 1)]).markup();
-    let b = entry("b", "B", 1, &[(1, "REO", 1)]).markup();
-    let partial = document(&sharing("s1", "s5"), std::slice::from_ref(&b));
-    with(&mut gate, &partial, Some(&document("", &[a, b])), None).await;
+    let entries = [first("a", "A secret").markup(), first("b", "B").markup()];
+    let partial = document(&sharing("s1", "s5"), &entries[1..]);
+    gate.finds(&partial, Some(&document("", &entries))).await;
     let all = gate.items(Select::All).await;
     assert!(all.iter().all(|item| !item.shared.winner.data.xml.contains("secret")));
 }
 
 /// An entry of the item x.b, with a version of it in conflict whose entry is another item's.
 fn in_conflict(updates: u32, id: &str, link: &str) -> String {
-    let history = [(updates, "REO", updates)];
     let inner = format!(
         "<sx:conflicts><entry>{}<id>{id}</id><title>A secret</title><content>A secret</content>\
          {link}</entry><entry>{}<id>urn:b</id><title>Mere opinion</title></entry></sx:conflicts>",
-        sync("x.b", updates, "", &[(updates, "GPM", 0)], ""),
-        sync("x.b", updates, "", &[(updates, "JEO", 0)], "")
+        sync("x.b", updates, &[(updates, "GPM", 0)], ""),
+        sync("x.b", updates, &[(updates, "JEO", 0)], "")
     );
-    let sync = sync("x.b", updates, "", &history, &inner);
-    format!(
-        "<entry>{sync}<id>urn:b</id><title>B</title><updated>2026-01-01T00:00:00Z</updated></entry>"
-    )
+    entry("b", "B", updates, &[(updates, "REO", updates)]).holding(&inner).markup()
 }
 
 #[tokio::test]
 async fn what_was_redacted_does_not_come_back_in_a_conflict_of_another_item() {
     const PAGE: &str = "http://x.example/a";
     let secret = |link: &str| {
-        let a = entry("a", "A secret", 1, &[(1, "REO", 1)]).markup();
+        let a = first("a", "A secret").markup();
         a.replace("</entry>", &format!("{link}</entry>"))
     };
     let link = format!("<link href=\"{PAGE}\"/>");
@@ -81,20 +74,16 @@ async fn what_was_redacted_does_not_come_back_in_a_conflict_of_another_item() {
         let mut gate = Gate::new().await;
         let b = in_conflict(2, other_id, link);
         gate.take(&document("", &[secret(link), b])).await;
-        assert_eq!(item(&gate, "x.b").await.shared.conflicts.len(), 2);
+        assert_eq!(sides(&gate, "x.b").await, ["B", "A secret", "Mere opinion"]);
         gate.redact_item(&id("x.a")).await;
         assert!(!everywhere(&gate).await.contains("secret"), "{other_id}");
-        let titles = |item: Item| {
-            let conflicts = item.shared.conflicts.into_iter();
-            conflicts.map(|version| version.data.card.title).collect::<Vec<_>>()
-        };
-        assert_eq!(titles(item(&gate, "x.b").await), ["Mere opinion"]);
+        assert_eq!(sides(&gate, "x.b").await, ["B", "Mere opinion"]);
         // It is said again, by a new version and with a new item.
         gate.later(1);
-        let c = entry("c", "C", 1, &[(1, "REO", 1)]).markup();
+        let c = first("c", "C").markup();
         gate.take(&document("", &[secret(link), in_conflict(3, other_id, link), c])).await;
         assert!(!everywhere(&gate).await.contains("secret"), "{other_id}");
-        assert_eq!(titles(item(&gate, "x.b").await), ["Mere opinion"]);
+        assert_eq!(sides(&gate, "x.b").await, ["B", "Mere opinion"]);
         assert_eq!(item(&gate, "x.b").await.shared.winner.updates.value(), 3);
     }
 }
@@ -127,55 +116,45 @@ async fn another_feed_and_an_empty_one_are_held() {
 async fn a_quiet_month_blanks_no_reader_view() {
     let mut gate = Gate::new().await;
     let all = document(&sharing("s1", "s9"), &posts(0..20));
-    with(&mut gate, &all, Some(&all), None).await;
+    gate.finds(&all, Some(&all)).await;
     assert_eq!(gate.reader().await.len(), 20);
-    gate.later(24 * 31);
     let quiet = document(&sharing("s9", "s9"), &[]);
-    let verdict = with(&mut gate, &quiet, None, None).await;
-    assert_eq!((kinds(&verdict), gate.reader().await.len()), (vec![], 20));
+    assert_eq!(gate.later(24 * 31).finds(&quiet, None).await, []);
+    assert_eq!(gate.reader().await.len(), 20);
     // With new ones the oldest leave, a hundred stay.
-    gate.later(1);
     let many = document(&sharing("s9", "t1"), &posts(20..115));
-    let verdict = with(&mut gate, &many, None, None).await;
+    let found = gate.finds(&many, None).await;
     assert_eq!(gate.reader().await.len(), 100);
-    let retired = kinds(&verdict).iter().filter(|kind| **kind == EventKind::Retired).count();
-    assert_eq!(retired, 15);
+    assert_eq!(found.iter().filter(|kind| **kind == Retired).count(), 15);
 }
 
 /// Nor does it say anything of the plain entries that it leaves out.
 #[tokio::test]
 async fn plain_entries_beside_changes_are_not_missing() {
     let mut gate = Gate::new().await;
-    let a = entry("a", "A", 1, &[(1, "REO", 1)]).markup();
+    let a = first("a", "A").markup();
     let all = [plain("p", "P"), a.clone(), plain("q", "Q"), plain("r", "R")];
-    with(&mut gate, &document(&sharing("s1", "s5"), &all), Some(&document("", &all)), None).await;
-    gate.later(1);
+    gate.finds(&document(&sharing("s1", "s5"), &all), Some(&document("", &all))).await;
     let some = document(&sharing("s5", "s6"), &[plain("p", "P"), a, plain("r", "R")]);
-    with(&mut gate, &some, None, None).await;
-    for _ in 0..20 {
-        gate.later(6);
-        assert_eq!(kinds(&gate.same().await), []);
-    }
-    let mut shown = gate.reader().await;
+    gate.finds(&some, None).await;
+    gate.rests(20).await;
+    let mut shown = gate.titles().await;
     shown.sort();
-    assert_eq!(titles(&shown), ["A", "P", "Q", "R"]);
+    assert_eq!(shown, ["A", "P", "Q", "R"]);
 }
 
 /// A sequence that uses up an endpoint's numbers would freeze all that it writes later.
 #[tokio::test]
 async fn a_forged_sequence_freezes_nobody() {
     let mut gate = Gate::new().await;
-    gate.take(&shared(&[entry("a", "by peer", 1, &[(1, "PEER", 1)])])).await;
-    gate.later(1);
+    gate.shares(&[entry("a", "by peer", 1, &[(1, "PEER", 1)])]).await;
     let most = Count::MAX.value();
     let forged = [(2, "EVIL", 3), (most, "PEER", 2), (1, "PEER", 1)];
-    let verdict = gate.take(&shared(&[entry("a", "forged", 2, &forged)])).await;
+    let verdict = gate.later(1).take(&shared(&[entry("a", "forged", 2, &forged)])).await;
     assert_eq!((kinds(&verdict), verdict.notes.len()), (vec![], 1));
-    gate.later(1);
-    let verdict =
-        gate.take(&shared(&[entry("a", "PEER says", 2, &[(2, "PEER", 10), (1, "PEER", 1)])])).await;
-    assert_eq!(kinds(&verdict), [EventKind::Updated]);
-    assert_eq!(titles(&gate.reader().await), ["PEER says"]);
+    let says = entry("a", "PEER says", 2, &[(2, "PEER", 10), (1, "PEER", 1)]);
+    assert_eq!(gate.shares(&[says]).await, [Updated]);
+    assert_eq!(gate.titles().await, ["PEER says"]);
 }
 
 /// An id of ours that we never minted, and a name of ours that we never signed, cost the item its
@@ -183,21 +162,18 @@ async fn a_forged_sequence_freezes_nobody() {
 #[tokio::test]
 async fn what_is_not_believed_is_plain() {
     let mut gate = Gate::new().await;
-    let minted = Shared {
-        sync: sync("gate.example.abc", 1, "", &[(1, "EVIL", 1)], ""),
-        ..entry("a", "A", 1, &[])
-    };
+    let sync = sync("gate.example.abc", 1, &[(1, "EVIL", 1)], "");
+    let minted = Shared { sync, ..first("a", "A") };
     let signed = entry("b", "B", 1, &[(1, "gate.example", 1)]);
     let text = shared(&[minted, signed]);
     let nobody = Issued::from([(id("x.b"), None)]);
     let verdict = with(&mut gate, &text, None, Some(&nobody)).await;
     assert_eq!(verdict.notes.len(), 2, "{:?}", verdict.notes);
-    assert_eq!(titles(&gate.reader().await), ["A", "B"]);
+    assert_eq!(gate.titles().await, ["A", "B"]);
     let known = gate.snapshot().await.known;
     assert!(known.iter().all(|known| known.origin == Origin::Observed));
     assert!(known.iter().all(|known| known.id.as_str() != "gate.example.abc"));
-    gate.later(1);
-    assert_eq!(kinds(&with(&mut gate, &text, None, Some(&nobody)).await), []);
+    assert_eq!(kinds(&with(gate.later(1), &text, None, Some(&nobody)).await), []);
 }
 
 fn name(text: &str) -> FeedName {
@@ -237,10 +213,10 @@ async fn three() -> (Gate, Gate, Gate) {
 async fn two_sources_that_share_an_item_are_one_item() {
     for other in ["A", "A, as the other writes it"] {
         let (mut a, mut b, mut both) = three().await;
-        a.take(&shared(&[entry("a", "A", 1, &[(1, "REO", 1)])])).await;
-        b.take(&shared(&[entry("a", other, 1, &[(1, "REO", 1)])])).await;
+        a.take(&shared(&[first("a", "A")])).await;
+        b.take(&shared(&[first("a", other)])).await;
         gather(&mut both, &[("a", &a, &["b"]), ("b", &b, &["a"])]).await;
-        assert_eq!(titles(&both.reader().await), ["A"]);
+        assert_eq!(both.titles().await, ["A"]);
         let verdict = gather(&mut both, &[("a", &a, &["b"]), ("b", &b, &["a"])]).await;
         assert!(verdict.change.is_none(), "{:?}", verdict.change);
     }
@@ -250,33 +226,29 @@ async fn two_sources_that_share_an_item_are_one_item() {
 #[tokio::test]
 async fn an_item_belongs_to_a_source_that_is_left() {
     let (mut a, mut b, mut both) = three().await;
-    let x = entry("a", "A", 1, &[(1, "REO", 1)]);
-    a.take(&shared(std::slice::from_ref(&x))).await;
-    b.take(&shared(&[x])).await;
+    a.take(&shared(&[first("a", "A")])).await;
+    b.take(&shared(&[first("a", "A")])).await;
     gather(&mut both, &[("a", &a, &[]), ("b", &b, &[])]).await;
     both.later(1);
     gather(&mut both, &[("b", &b, &[])]).await;
-    assert_eq!(titles(&both.reader().await), ["A"]);
+    assert_eq!(both.titles().await, ["A"]);
     let verdict = gather(&mut both, &[("b", &b, &[])]).await;
     assert!(verdict.change.is_none(), "{:?}", verdict.change);
-    b.later(2);
     both.later(2);
-    b.take(&shared(&[entry("a", "A2", 2, &[(2, "REO", 2), (1, "REO", 1)])])).await;
+    b.later(1).shares(&[entry("a", "A2", 2, &[(2, "REO", 2), (1, "REO", 1)])]).await;
     gather(&mut both, &[("b", &b, &[])]).await;
-    assert_eq!(titles(&both.reader().await), ["A2"]);
+    assert_eq!(both.titles().await, ["A2"]);
 }
 
 #[tokio::test]
 async fn what_another_source_shows_stays() {
     let (mut a, mut b, mut both) = three().await;
-    let x = entry("a", "A", 1, &[(1, "REO", 1)]);
-    let y = entry("y", "Y", 1, &[(1, "REO", 1)]);
+    let (x, y) = (first("a", "A"), first("y", "Y"));
     a.take(&shared(&[x.clone(), y.clone()])).await;
     b.take(&shared(&[x])).await;
     gather(&mut both, &[("a", &a, &[]), ("b", &b, &[])]).await;
-    a.later(1);
     both.later(1);
-    a.take(&shared(&[y])).await;
+    a.shares(&[y]).await;
     gather(&mut both, &[("a", &a, &[]), ("b", &b, &[])]).await;
     assert_eq!(both.reader().await.len(), 2);
 }
@@ -288,11 +260,10 @@ async fn what_no_source_shows_is_retired_once() {
     let posts = ["a", "b", "c"].map(|id| plain(id, id));
     a.take(&document("", &posts)).await;
     gather(&mut both, &[("a", &a, &[])]).await;
-    a.later(1);
     both.later(1);
-    a.take(&document("", &[posts[0].clone(), posts[2].clone()])).await;
+    a.later(1).take(&document("", &[posts[0].clone(), posts[2].clone()])).await;
     let verdict = gather(&mut both, &[("a", &a, &[])]).await;
-    assert_eq!(kinds(&verdict), [EventKind::Retired]);
+    assert_eq!(kinds(&verdict), [Retired]);
     both.later(1);
     let verdict = gather(&mut both, &[("a", &a, &[])]).await;
     assert!(verdict.change.is_none(), "at rest it writes nothing: {:?}", verdict.change);
@@ -301,16 +272,13 @@ async fn what_no_source_shows_is_retired_once() {
 #[tokio::test]
 async fn redaction_goes_before_what_another_source_says() {
     let (mut a, mut b, mut both) = three().await;
-    let first = shared(&[entry("a", "A secret", 1, &[(1, "REO", 1)])]);
+    let first = shared(&[first("a", "A secret")]);
     a.take(&first).await;
     b.take(&first).await;
     gather(&mut both, &[("a", &a, &["b"]), ("b", &b, &["a"])]).await;
-    a.later(1);
-    b.later(1);
     both.later(1);
-    a.redact_item(&id("x.a")).await;
-    let second = entry("a", "Another secret", 2, &[(2, "REO", 2), (1, "REO", 1)]);
-    b.take(&shared(&[second])).await;
+    a.later(1).redact_item(&id("x.a")).await;
+    b.shares(&[entry("a", "Another secret", 2, &[(2, "REO", 2), (1, "REO", 1)])]).await;
     for _ in 0..2 {
         gather(&mut both, &[("a", &a, &["b"]), ("b", &b, &["a"])]).await;
         assert_eq!(both.reader().await.len(), 0);
@@ -325,13 +293,13 @@ async fn nobody_takes_the_ids_of_another_feed() {
     let (mut news, mut evil, mut both) = three().await;
     news.take(&document("", &[plain("a", "The truth")])).await;
     let true_id = news.snapshot().await.known[0].id.clone();
-    let said = sync(true_id.as_str(), 5, "", &[(5, "EVIL", 1)], "");
+    let sync = sync(true_id.as_str(), 5, &[(5, "EVIL", 1)], "");
     evil.feed = name("evil");
-    let lies = Shared { sync: said, ..entry("a", "Lies", 1, &[]) };
-    with(&mut evil, &shared(&[lies]), None, None).await;
+    let lies = shared(&[Shared { sync, ..first("a", "Lies") }]);
+    with(&mut evil, &lies, None, None).await;
     assert!(evil.snapshot().await.known.iter().all(|known| known.id != true_id));
     gather(&mut both, &[("evil", &evil, &[]), ("news", &news, &[])]).await;
-    assert!(titles(&both.reader().await).contains(&"The truth"));
+    assert!(both.titles().await.contains(&"The truth".to_owned()));
 }
 
 /// A store that was brought back from a copy does not know what it made since. It comes back from those
@@ -339,7 +307,7 @@ async fn nobody_takes_the_ids_of_another_feed() {
 #[tokio::test]
 async fn our_own_updates_that_a_restore_lost_are_taken_back() {
     let mut gate = Gate::new().await;
-    gate.take(&shared(&[entry("a", "A", 1, &[(1, "REO", 1)])])).await;
+    gate.take(&shared(&[first("a", "A")])).await;
     let copied = gate.now;
     gate.later(1);
     gate.restore().await;
@@ -367,7 +335,7 @@ async fn our_own_updates_that_a_restore_lost_are_taken_back() {
     assert_eq!(with(&mut gate, &lost, None, None).await.asks, [id("x.a")]);
     let verdict = with(&mut gate, &lost, None, Some(&nobody)).await;
     assert_eq!(verdict.notes, Vec::<String>::new());
-    assert_eq!(sequences(&item(&gate, "x.a").await)[0], (3, "gate.example".to_owned()));
+    assert_eq!(sequences(&item(&gate, "x.a").await)[0], "3 gate.example");
 }
 
 /// What this gateway makes itself after a restore is taken in by those who know what was lost.
@@ -380,8 +348,7 @@ async fn what_a_restore_lost_is_counted() {
     gate.restore().await;
     posts[0].text = "Another story altogether".to_owned();
     posts.insert(0, support::post(6));
-    let late = Post { day: 500, ..support::post(7) };
-    posts.insert(0, late);
+    posts.insert(0, Post { day: 500, ..support::post(7) });
     gate.later(1).posts(&posts).await;
     let updates = |known: tidegate_core::model::LedgerEntry| {
         assert_eq!(known.history.topmost().sequence, known.updates);

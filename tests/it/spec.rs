@@ -7,11 +7,11 @@
 //! rows; `TIDEGATE_GOLDEN=write` writes it anew.
 
 mod related;
-use crate::support;
+use crate::support::{self, root};
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const ROWS: &str = include_str!("spec/rows.txt");
 
@@ -41,10 +41,8 @@ struct Row<'a> {
     section: &'a str,
     words: u32,
     says: &'a str,
-    /// Section and row of READINGS.
     reading: Option<(u32, u32)>,
     tests: Vec<&'a str>,
-    /// Why it does not concern a gateway.
     not: Option<&'a str>,
 }
 
@@ -73,10 +71,6 @@ fn row(line: &'static str) -> Row<'static> {
     Row { documents: documents.split(' ').collect(), section, words, says, reading, tests, not }
 }
 
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-}
-
 #[test]
 fn every_row_has_a_proof_a_reading_or_a_reason() {
     for row in rows() {
@@ -103,10 +97,8 @@ fn every_test_that_is_named_is_there() {
     for row in rows() {
         for test in row.tests {
             let (file, name) = test.rsplit_once("::").expect(test);
-            let path = root().join(file);
-            let text = files
-                .entry(path)
-                .or_insert_with_key(|path| std::fs::read_to_string(path).expect(test));
+            let text = files.entry(root(file));
+            let text = text.or_insert_with_key(|path| std::fs::read_to_string(path).expect(test));
             assert!(is_test(text, name), "{test}: {}", row.says);
         }
     }
@@ -157,12 +149,12 @@ fn every_key_word_has_its_row() {
 
 #[test]
 fn the_table_is_up_to_date() {
-    let path = root().join("tests/it/spec/TABLE.md");
+    let path = root("tests/it/spec/TABLE.md");
     let table = table();
     if std::env::var("TIDEGATE_GOLDEN").as_deref() == Ok("write") {
         std::fs::write(&path, &table).unwrap();
     }
-    let there = std::fs::read_to_string(Path::new(&path)).unwrap_or_default();
+    let there = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         there == table,
         "TIDEGATE_GOLDEN=write cargo test --test it spec:: writes {path:?} anew"

@@ -87,24 +87,9 @@ async fn revision(gate: &Gate) -> u64 {
 
 fn poll(number: u64, revision: u64) -> PollState {
     PollState {
-        feed: name(number),
-        url: String::new(),
-        body: None,
         etag: Some(format!("\"{revision}\"")),
-        last_modified: None,
-        answered_by: None,
-        moved_to: None,
         failures: u32::try_from(revision).unwrap(),
-        last_error: None,
-        refreshed: None,
-        not_before: None,
-        backfill: None,
-        subscription: None,
-        schedule: None,
-        gone: 0,
-        pause: None,
-        interruptions: Interruptions::default(),
-        overlap: Overlap::default(),
+        ..PollState::new(&name(number), "")
     }
 }
 
@@ -181,7 +166,6 @@ fn run_until_killed(
     count
 }
 
-/// Everything that the store answers of a feed, as text.
 async fn answers(gate: &Gate) -> String {
     let (store, feed) = (&gate.store, &gate.feed);
     let Snapshot { state, mut known, order, .. } = gate.snapshot().await;

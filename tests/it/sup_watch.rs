@@ -33,7 +33,6 @@ fn tidegate(args: &[&str]) -> Command {
     command
 }
 
-/// The status of a command that ends, and what it prints.
 async fn told(args: &[&str]) -> (Option<i32>, String, String) {
     let Output { status, stdout, stderr } = tidegate(args).output().await.unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -84,12 +83,12 @@ async fn a_document_leads_to_no_private_address_but_its_own() {
     let publisher = publisher(&document(60, "10:00:00", "10:01:10", "[\"a\",\"1\"]")).await;
     let mut command = tidegate(&["--every", "1s", &publisher.address("")]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    until("it is read", async || publisher.requests() > 1).await;
+    until("it is read", async || publisher.seen().len() > 1).await;
     let gap = document(60, "10:04:00", "10:05:10", "[\"b\",\"1\"]");
     says(&publisher, &gap.replace("BASE/?seconds=300", &away.address("/?seconds=300")));
     // Two documents later it has said what it misses.
-    let read = publisher.requests();
-    until("it is read again", async || publisher.requests() > read + 2).await;
+    let read = publisher.seen().len();
+    until("it is read again", async || publisher.seen().len() > read + 2).await;
     let process = child.id().unwrap().to_string();
     assert!(Command::new("kill").arg(process).status().await.unwrap().success());
     let out = child.wait_with_output().await.unwrap();
@@ -98,5 +97,5 @@ async fn a_document_leads_to_no_private_address_but_its_own() {
     let missing = "the document of a longer period is missing";
     assert!(said.contains(missing) && said.contains("127.0.0.1"), "{said}");
     assert!(told.contains(" b 1") && !told.contains("secret"), "{told}");
-    assert_eq!(away.requests(), 0);
+    assert_eq!(away.seen().len(), 0);
 }

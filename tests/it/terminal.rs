@@ -73,7 +73,6 @@ impl Terminal {
         assert!(are(&lines, &expected), "{what}\n{said}\nis not\n{}", expected.join("\n"));
     }
 
-    /// What happens beside the commands.
     async fn act(&mut self, act: &str, block: &[&str]) {
         let text: String = block.iter().map(|line| format!("{}\n", self.fill(line))).collect();
         let folder = self.folder.path().to_owned();
@@ -81,12 +80,7 @@ impl Terminal {
         match *words(act) {
             // A gateway runs with these lines in its configuration.
             ["serve"] => {
-                let text = format!(
-                    "[server]\nlisten = \"127.0.0.1:0\"\n[polling]\nallow_private = true\nhost_spacing = \"0s\"\n\
-                     min_interval = \"1d\"\n{text}"
-                );
-                std::fs::write(folder.join("t.toml"), text).unwrap();
-                let gateway = Process::configured(&folder).await;
+                let gateway = Process::configured(&folder, &text).await;
                 let listens = gateway.address.trim_start_matches("http://").to_owned();
                 self.values.insert("listens".to_owned(), listens);
                 self.gateway = Some(gateway);
@@ -174,7 +168,6 @@ fn words(line: &str) -> Vec<&str> {
     words.collect()
 }
 
-/// Whether lines are as expected.
 fn are(lines: &[&str], expected: &[String]) -> bool {
     match (lines, expected) {
         ([], []) => true,
@@ -214,59 +207,25 @@ fn posts(numbers: std::ops::RangeInclusive<u32>, without: u32) -> String {
 
 /// An item with a version in conflict with it.
 fn in_conflict(name: &str) -> String {
-    let lost = sync(name, 2, "", &[(2, "GPM", 0)], "");
+    let lost = sync(name, 2, &[(2, "GPM", 0)], "");
     let lost = format!(
         "<sx:conflicts><entry>{lost}<id>urn:{name}</id><title>Lost {name}</title></entry></sx:conflicts>"
     );
-    let sync = sync(name, 2, "", &[(2, "REO", 2)], &lost);
+    let sync = sync(name, 2, &[(2, "REO", 2)], &lost);
     format!(
         "<entry>{sync}<id>urn:{name}</id><title>Won {name}</title>\
          <updated>2026-01-01T00:00:00Z</updated></entry>"
     )
 }
 
-/// Plays a session of `terminal/`.
 async fn play(name: &str) {
     let path = format!("{}/tests/it/terminal/{name}.txt", env!("CARGO_MANIFEST_DIR"));
     Terminal::new().await.play(&std::fs::read_to_string(path).unwrap()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn arguments() {
-    play("arguments").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn configuration() {
-    play("configuration").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn conflicts() {
-    play("conflicts").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn feeds() {
-    play("feeds").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn files() {
-    play("files").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn items() {
-    play("items").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lists() {
-    play("lists").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn settings() {
-    play("settings").await;
+async fn each_session_says_what_is_written() {
+    let names =
+        ["arguments", "configuration", "conflicts", "feeds", "files", "items", "lists", "settings"];
+    futures_util::future::join_all(names.map(play)).await;
 }

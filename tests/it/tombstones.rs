@@ -2,9 +2,10 @@
 //! where a peer still has it.
 
 use crate::support::sharing::*;
-use crate::support::{Gate, kinds};
+use crate::support::{Gate, kinds, with_deletions};
 use std::time::Duration;
-use tidegate_core::model::{EventKind, ItemStatus, LedgerEntry, SyncId};
+use tidegate_core::model::EventKind::*;
+use tidegate_core::model::{ItemStatus, LedgerEntry, SyncId};
 use tidegate_format::parse::{self, Limits};
 use tidegate_judge::record;
 use tidegate_store::Select;
@@ -19,13 +20,11 @@ async fn stubs(gate: &Gate, name: &str) -> usize {
 #[tokio::test]
 async fn a_zombie_of_a_peer_stays_gone() {
     let mut gate = Gate::new().await;
-    let a = entry("a", "A", 1, &[(1, "REO", 1)]);
-    let living = entry("b", "B", 1, &[(1, "REO", 1)]);
-    let gone = sync("x.b", 2, " deleted=\"true\"", &[(2, "JEO", 5), (1, "REO", 1)], "");
-    let gone = Shared { sync: gone, ..entry("b", "B", 2, &[]) };
-    gate.take(&shared(&[a.clone(), living.clone()])).await;
-    let verdict = gate.later(1).take(&shared(&[gone.clone(), a.clone()])).await;
-    assert_eq!(kinds(&verdict), [EventKind::Deleted]);
+    let a = first("a", "A");
+    let living = first("b", "B");
+    let gone = entry("b", "B", 2, &[(2, "JEO", 5), (1, "REO", 1)]).deleted();
+    gate.shares(&[a.clone(), living.clone()]).await;
+    assert_eq!(gate.shares(&[gone.clone(), a.clone()]).await, [Deleted]);
 
     gate.tombstones = 31 * DAY;
     gate.later(24 * 30).age().await;
@@ -34,15 +33,14 @@ async fn a_zombie_of_a_peer_stays_gone() {
     assert_eq!(gate.store_state().await.tombstones, 0);
     let id = SyncId::new("x.b").unwrap();
     for version in [living, gone] {
-        assert_eq!(kinds(&gate.later(1).take(&shared(&[version, a.clone()])).await), []);
-        assert_eq!(titles(&gate.reader().await), ["A"]);
+        assert_eq!(gate.shares(&[version, a.clone()]).await, []);
+        assert_eq!(gate.titles().await, ["A"]);
         assert_eq!(gate.store.known(&gate.feed, &id).await.unwrap(), None);
         assert_eq!((gate.store_state().await.tombstones, stubs(&gate, "x.b").await), (0, 1));
     }
     // What was made with knowledge of the deletion is no zombie.
-    gate.later(1);
     let back = entry("b", "B again", 3, &[(3, "JEO", 9), (2, "JEO", 5), (1, "REO", 1)]);
-    assert_eq!(kinds(&gate.take(&shared(&[back, a])).await), [EventKind::Undeleted]);
+    assert_eq!(gate.shares(&[back, a]).await, [Undeleted]);
     assert_eq!(item(&gate, "x.b").await.shared.winner.updates.value(), 3);
 }
 
@@ -50,8 +48,7 @@ async fn a_zombie_of_a_peer_stays_gone() {
 async fn after_many(gate: &mut Gate) -> Vec<Shared> {
     gate.items = 3;
     let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
-    let all: Vec<Shared> =
-        names.iter().map(|name| entry(name, name, 1, &[(1, "REO", 1)])).collect();
+    let all: Vec<Shared> = names.iter().map(|name| first(name, name)).collect();
     for newest in 1..all.len() {
         gate.later(24).take(&shared(&[all[newest].clone(), all[newest - 1].clone()])).await;
     }
@@ -70,23 +67,20 @@ async fn a_peer_deletes_what_left() {
     let before = gate.store_state().await;
     gate.items += 1;
 
-    let gone = sync("x.a", 2, " deleted=\"true\"", &[(2, "JEO", 5), (1, "REO", 1)], "");
-    let gone = Shared { sync: gone, ..entry("a", "a", 2, &[]) };
+    let gone = entry("a", "a", 2, &[(2, "JEO", 5), (1, "REO", 1)]).deleted();
     let document = shared(&[all[7].clone(), all[6].clone(), gone]);
-    gate.later(1);
-    assert_eq!(kinds(&gate.take(&document).await), [EventKind::Deleted]);
+    assert_eq!(kinds(&gate.later(1).take(&document).await), [Deleted]);
     let found = item(&gate, "x.a").await;
     assert!(found.shared.winner.deleted);
-    assert_eq!(sequences(&found), [(2, "JEO".to_owned()), (1, "REO".to_owned())]);
+    assert_eq!(sequences(&found), ["2 JEO", "1 REO"]);
     assert_eq!(found.published_id, left.published_id);
     let news = gate.items(Select::After(before.tick.unwrap())).await;
     assert_eq!(news.len(), 1);
     let state = gate.store_state().await;
     assert_eq!((state.tombstones, stubs(&gate, "x.a").await), (1, 0));
     assert_eq!(state.evictions.count, before.evictions.count - 1);
-    assert_eq!(titles(&gate.reader().await), ["h", "g"]);
-    gate.later(1);
-    assert_eq!(kinds(&gate.take(&document.replace("List", "The list")).await), []);
+    assert_eq!(gate.titles().await, ["h", "g"]);
+    assert_eq!(kinds(&gate.later(1).take(&document.replace("List", "The list")).await), []);
 }
 
 /// A reader view says of what was deleted no more than its id: the complete feed has the rest.
@@ -94,29 +88,18 @@ async fn a_peer_deletes_what_left() {
 async fn a_peer_that_says_that_what_left_was_deleted_is_read_whole() {
     let mut gate = Gate::new().await;
     after_many(&mut gate).await;
-    let related = "<sx:sharing><sx:related link=\"http://x.example/all\" type=\"complete\"/>\
-                   </sx:sharing>";
     let mut caught_up = gate.snapshot().await;
     caught_up.state.upstream_until = Some(String::new());
     let named = ["x.a".to_owned()];
     let left = gate.store.stubs(&gate.feed, &named).await.unwrap();
-    let listed = ["h", "g"].map(|name| entry(name, name, 1, &[(1, "REO", 1)]).markup());
+    let listed = ["h", "g"].map(|name| first(name, name).markup());
     let asks = |ids: &[&str], left: &[LedgerEntry]| {
-        let said: String = ids
-            .iter()
-            .map(|id| {
-                format!(
-                    "<at:deleted-entry xmlns:at=\"http://purl.org/atompub/tombstones/1.0\" \
-                     ref=\"urn:{id}\" when=\"2026-01-02T00:00:00Z\"/>"
-                )
-            })
-            .collect();
-        let text = document(related, &listed).replace("</feed>", &format!("{said}</feed>"));
+        let ids = ids.iter().map(|id| format!("urn:{id}"));
+        let text = with_deletions(&document(RELATED, &listed), ids.clone());
         let document = parse::document(&text, None, &Limits::default()).unwrap();
         let names = gate
             .with_round(Some(&caught_up), |round| record::ledger_query(round, &[&document]).names);
-        let is_named = ids.iter().all(|id| names.contains(&format!("urn:{id}")));
-        assert!(is_named, "{names:?}");
+        assert!(ids.clone().all(|id| names.contains(&id)), "{names:?}");
         let snapshot = caught_up.clone().with_stubs(left.to_vec());
         record::needs_complete(Some(&snapshot), &document)
     };

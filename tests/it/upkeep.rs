@@ -15,13 +15,15 @@ use tidegate_store::Select;
 const START: Time = Time::from_unix(1_780_272_000);
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(86_400);
-const ATOM: &str = "application/atom+xml";
 
 fn posts(days: RangeInclusive<u32>) -> Vec<Post> {
     days.rev().map(post).collect()
 }
 
-/// The posts of some days but for one.
+fn document(posts: &[Post]) -> Answer {
+    Answer::document("application/atom+xml", atom(SITE, posts))
+}
+
 fn without(days: RangeInclusive<u32>, day: u32) -> Vec<Post> {
     posts(days).into_iter().filter(|post| post.day != day).collect()
 }
@@ -38,27 +40,26 @@ impl Stage {
     async fn new(first: &[Post], more: &str) -> Self {
         let (publisher, folder) = (Publisher::start().await, tempfile::tempdir().unwrap());
         let (path, url) = (folder.path().join("data"), publisher.address("/feed"));
-        publisher.set("/feed", Answer::document(ATOM, atom(SITE, first)));
+        publisher.set("/feed", document(first));
         let text = format!(
             "[server]\npublic_url = \"http://gateway.example\"\n\
              [store]\npath = {path:?}\n[[feed]]\nname = \"news\"\nurl = \"{url}\"\n{more}"
         );
-        let stage =
-            Self { publisher, gateway: Running::start_at(START, &text).await, _folder: folder };
-        stage.gateway.poll("news").await;
-        stage
+        let gateway = Running::start_at(START, &text).await;
+        gateway.poll("news").await;
+        Self { publisher, gateway, _folder: folder }
     }
 
     /// A minute later the publisher has these posts, and is polled.
     async fn posts(&mut self, posts: &[Post]) {
-        self.publisher.set("/feed", Answer::document(ATOM, atom(SITE, posts)));
-        self.gateway.later(Duration::from_secs(60));
+        self.publisher.set("/feed", document(posts));
+        self.gateway.pass(60);
         self.gateway.poll("news").await;
     }
 
     async fn restart(&mut self) {
         self.gateway.close().await;
-        self.gateway.later(Duration::from_secs(60));
+        self.gateway.pass(60);
         self.gateway.open().await;
     }
 
@@ -75,8 +76,8 @@ impl Stage {
     }
 
     async fn items(&self) -> Vec<Item> {
-        let view = self.gateway.store().view(&name("news"), Select::All).await.unwrap();
-        view.unwrap().items
+        let view = self.gateway.store().view(&name("news"), Select::All).await;
+        view.unwrap().unwrap().items
     }
 
     /// The kinds of the last events, the newest first.
@@ -90,7 +91,6 @@ fn name(feed: &str) -> FeedName {
     FeedName::new(feed).unwrap()
 }
 
-/// The value of an attribute of `sx:sharing`.
 fn bound(text: &str, name: &str) -> String {
     let sharing = text.split_once("<sx:sharing").unwrap().1;
     let value = sharing.split_once(&format!(" {name}=\"")).unwrap().1;
@@ -133,9 +133,9 @@ async fn a_feed_that_leaves_the_configuration_is_paused() {
     let (status, told) = stage.call("POST", "/feeds/news/hold", json!({"action": "drop"})).await;
     assert_eq!(status, 200, "{told}");
     assert_eq!(stage.call("POST", "/feeds/news/poll", Value::Null).await.0, 409);
-    let asked = stage.publisher.requests();
+    let asked = stage.publisher.seen().len();
     stage.gateway.later(400 * DAY);
-    assert_eq!(stage.publisher.requests(), asked);
+    assert_eq!(stage.publisher.seen().len(), asked);
     // It is in the file again, beside a new one.
     let mut other = feed.clone();
     other.record.name = name("other");
@@ -151,9 +151,7 @@ async fn a_feed_that_leaves_the_configuration_is_paused() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_feed_of_the_api_goes_on_after_it_was_deleted_and_begins_anew_after_a_purge() {
     let stage = Stage::new(&posts(1..=5), "").await;
-    let says = |days| {
-        stage.publisher.set("/second", Answer::document(ATOM, atom(SITE, &posts(days))));
-    };
+    let says = |days| stage.publisher.set("/second", document(&posts(days)));
     let put = json!({ "url": stage.publisher.address("/second") });
     let sync = async || stage.gateway.text("/feeds/second/sync").await;
     let delete = async |query: &str| {
@@ -194,8 +192,8 @@ async fn the_api_keeps_credentials_for_their_origin() {
     let polling = "[polling]\nallow_private = [\"127.0.0.1:PORT\"]\nhost_spacing = \"0s\"\n[[feed]]\n\
          name = \"own\"\nlocal = true\n";
     let publisher = Publisher::start().await;
-    publisher.set("/feed", Answer::document(ATOM, atom(SITE, &posts(1..=3))));
-    let gateway = Running::start(&polling.replace("PORT", &publisher.port().to_string())).await;
+    publisher.set("/feed", document(&posts(1..=3)));
+    let gateway = Running::start(&polling.replace("PORT", &publisher.port.to_string())).await;
     let other = Publisher::start().await;
     let feed = |more: Value| {
         let mut body = json!({ "url": publisher.address("/feed") });
@@ -229,20 +227,21 @@ async fn the_api_keeps_credentials_for_their_origin() {
     }
     assert_eq!(put(&body).await.0, 200);
     gateway.poll("news").await;
-    let (_, sent) = publisher.last();
-    assert_eq!(sent["authorization"], format!("Bearer {HUSH}"));
-    assert_eq!(sent["x-key"], HUSH);
-    let elsewhere = |key: &str, address: String| {
+    let sent = publisher.seen().pop().unwrap();
+    assert_eq!(sent.header("authorization"), format!("Bearer {HUSH}"));
+    assert_eq!(sent.header("x-key"), HUSH);
+    for (key, address, said) in [
+        ("url", other.address("/feed"), "of another origin"),
+        ("proxy", publisher.address(""), "proxy is another one"),
+    ] {
         let mut stolen = body.clone();
         stolen[key] = json!(address);
-        stolen
-    };
-    refused(&elsewhere("url", other.address("/feed")), "of another origin").await;
-    refused(&elsewhere("proxy", publisher.address("")), "proxy is another one").await;
+        refused(&stolen, said).await;
+    }
     // A feed that was deleted has none any more.
     assert!(gateway.admin("DELETE", "/feeds/news", Value::Null).await.0 < 300);
     refused(&body, "none is stored").await;
-    assert_eq!(other.requests(), 0);
+    assert_eq!(other.seen().len(), 0);
     gateway.stop().await;
 }
 
@@ -250,7 +249,7 @@ async fn the_api_keeps_credentials_for_their_origin() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn feeds_of_one_address_with_different_credentials_are_two() {
     let publisher = Publisher::start().await;
-    publisher.set("/feed", Answer::document(ATOM, atom(SITE, &posts(1..=3))));
+    publisher.set("/feed", document(&posts(1..=3)));
     let url = publisher.address("/feed");
     let feed =
         |of: &str| format!("[[feed]]\nname = \"{of}\"\nurl = \"{url}\"\nbearer = \"{of}\"\n");
@@ -259,7 +258,7 @@ async fn feeds_of_one_address_with_different_credentials_are_two() {
         // Its first poll may be under way beside that of the other.
         until("it is asked as this feed", async || {
             gateway.poll(of).await;
-            publisher.last().1["authorization"] == format!("Bearer {of}")
+            publisher.seen().pop().unwrap().header("authorization") == format!("Bearer {of}")
         })
         .await;
         assert_eq!(gateway.text(&format!("/feeds/{of}")).await.matches("<entry").count(), 3);
@@ -267,10 +266,10 @@ async fn feeds_of_one_address_with_different_credentials_are_two() {
     gateway.stop().await;
 }
 
-/// A document that leads to an older one.
 fn linked(days: RangeInclusive<u32>, rel: &str, href: &str) -> Answer {
     let link = format!("<title>News</title><link rel=\"{rel}\" href=\"{href}\"/>");
-    Answer::document(ATOM, atom(SITE, &posts(days)).replacen("<title>News</title>", &link, 1))
+    let text = atom(SITE, &posts(days)).replacen("<title>News</title>", &link, 1);
+    Answer::document("application/atom+xml", text)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -279,7 +278,7 @@ async fn a_walk_through_archives_meets_the_guard() {
     let text = format!(
         "[polling]\nallow_private = [\"127.0.0.1:{}\"]\nhost_spacing = \"0s\"\n[[feed]]\nname = \"news\"\n\
          url = \"{}\"\nbackfill = true\n",
-        publisher.port(),
+        publisher.port,
         publisher.address("/feed")
     );
     let metadata = "http://169.254.169.254/latest/meta-data/".to_owned();
@@ -292,7 +291,7 @@ async fn a_walk_through_archives_meets_the_guard() {
         let told = walk().await;
         assert_eq!((&told["state"], &told["items"]), (&json!("stopped"), &json!(0)), "{told}");
         assert!(told["note"].as_str().unwrap().contains(why), "{told}");
-        assert_eq!(other.requests(), 0);
+        assert_eq!(other.seen().len(), 0);
         gateway.stop().await;
     }
 }
@@ -306,7 +305,7 @@ async fn a_walk_through_archives_goes_on_after_a_restart() {
     stage.publisher.set("/feed", linked(16..=20, "prev-archive", "/archive/3"));
     stage.publisher.set("/archive/3", linked(11..=16, "previous", "2"));
     stage.publisher.set("/archive/2", Answer::status(503));
-    stage.publisher.set("/archive/1", Answer::document(ATOM, atom(SITE, &posts(1..=5))));
+    stage.publisher.set("/archive/1", document(&posts(1..=5)));
     let action = |action: &str| json!({ "action": action });
     assert_eq!(stage.call("POST", "/feeds/news/backfill", action("hurry")).await.0, 400);
     stage.gateway.poll("news").await;
@@ -320,14 +319,8 @@ async fn a_walk_through_archives_goes_on_after_a_restart() {
     stage.gateway.later(HOUR);
     until("it ended", async || walk(&stage).await["ended"].is_string()).await;
     let told = walk(&stage).await;
-    for (key, value) in [
-        ("state", json!("done")),
-        ("documents", json!(3)),
-        ("items", json!(15)),
-        ("known", json!(1)),
-    ] {
-        assert_eq!(told[key], value, "{told}");
-    }
+    let figures = ["state", "documents", "items", "known"].map(|key| &told[key]);
+    assert_eq!(figures, [&json!("done"), &json!(3), &json!(15), &json!(1)], "{told}");
     assert_eq!(["3", "1"].map(|n| stage.publisher.asked(&format!("/archive/{n}"))), [1, 1]);
     stage.gateway.poll("news").await;
     let titles = |text: &str| text.matches("<entry").count();

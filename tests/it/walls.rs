@@ -1,10 +1,10 @@
 //! What the manifests and lints cannot keep: words that have one home, the length of files, and names of types.
 //! What a crate may depend on is in its `Cargo.toml`.
 
+use crate::support::{files, root};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// The longest source file, in lines.
 const LINE_LIMIT: usize = 500;
 
 /// Paths that shipped code names in their homes alone: files below `src`, or what their paths begin with.
@@ -32,21 +32,10 @@ const ONLY_IN: [(&str, &[&str]); 6] = [
     ("std::net", &["config/", "store/", "net/", "poll/", "serve/", "app", "cli", "demo"]),
 ];
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
 /// Every Rust file below a folder, by its path from the folder, with its text.
 pub fn sources(folder: &str) -> BTreeMap<String, String> {
-    fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() { walk(&path, found) } else { found.push(path) }
-        }
-    }
-    let folder = root().join(folder);
-    let mut found = Vec::new();
-    walk(&folder, &mut found);
+    let folder = root(folder);
+    let mut found = files(&folder);
     found.retain(|path| path.extension().is_some_and(|extension| extension == "rs"));
     let name = |path: &Path| path.strip_prefix(&folder).unwrap().to_str().unwrap().to_owned();
     found.iter().map(|path| (name(path), std::fs::read_to_string(path).unwrap())).collect()

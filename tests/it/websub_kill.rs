@@ -2,12 +2,13 @@
 //! while a callback is asked, and while a document is being delivered. What was taken is not lost.
 
 use crate::support::gateways::{Paper, until};
-use crate::support::process::{Process, TOKEN};
+use crate::support::process::Process;
 use crate::support::{SITE, atom, post};
 use crate::websub::callback::{Agrees, Callback, Takes};
+use crate::websub::stage::{FORM, form};
+use reqwest::Method;
 use tidegate_core::websub::Secret;
 
-/// A document with so many posts.
 fn document(posts: u32) -> String {
     atom(SITE, &(1..=posts).rev().map(post).collect::<Vec<_>>())
 }
@@ -17,33 +18,30 @@ async fn what_was_taken_is_verified_and_delivered_after_a_kill() {
     let folder = tempfile::tempdir().unwrap();
     let paper = Paper::start("application/atom+xml", &document(1)).await;
     let config = format!(
-        "[server]\nlisten = \"127.0.0.1:0\"\npublic_url = \"https://gate.example\"\n\
-         [polling]\nallow_private = true\nhost_spacing = \"0s\"\nmin_interval = \"1d\"\n\
-         max_interval = \"1d\"\n[websub]\nprivate_callbacks = true\n[[feed]]\nname = \"news\"\nurl = \"{}\"\n",
+        "[server]\npublic_url = \"https://gate.example\"\n[store]\npath = \"data\"\n\
+         [websub]\nprivate_callbacks = true\n[[feed]]\nname = \"news\"\nurl = \"{}\"\n",
         paper.url
     );
-    std::fs::write(folder.path().join("t.toml"), config).unwrap();
     let callback = Callback::start().await;
     callback.agrees(Agrees::Hangs);
 
-    let gateway = Process::configured(folder.path()).await;
+    let gateway = Process::configured(folder.path(), &config).await;
     gateway.poll("news").await;
-    let mut form = url::form_urlencoded::Serializer::new(String::new());
-    form.extend_pairs([
+    let subscription = form(&[
         ("hub.mode", "subscribe"),
         ("hub.topic", "https://gate.example/feeds/news"),
-        ("hub.callback", &callback.url("/push?id=1")),
+        ("hub.callback", &callback.address("/push?id=1")),
         ("hub.secret", "hush"),
     ]);
     let call = gateway.client.post(format!("{}/websub", gateway.address));
-    let call = call.header("content-type", "application/x-www-form-urlencoded");
-    assert_eq!(call.body(form.finish()).send().await.unwrap().status(), 202);
+    let call = call.header("content-type", FORM).body(subscription);
+    assert_eq!(call.send().await.unwrap().status(), 202);
     until("it was asked", async || callback.verifications().len() == 1).await;
     gateway.kill().await;
 
     callback.agrees(Agrees::Yes);
     callback.takes(Takes::Hangs);
-    let gateway = Process::configured(folder.path()).await;
+    let gateway = Process::configured(folder.path(), &config).await;
     until("it was asked again", async || callback.verifications().len() == 2).await;
     paper.print(&document(2));
     gateway.poll("news").await;
@@ -51,7 +49,7 @@ async fn what_was_taken_is_verified_and_delivered_after_a_kill() {
     gateway.kill().await;
 
     callback.takes(Takes::With(204));
-    let gateway = Process::configured(folder.path()).await;
+    let gateway = Process::configured(folder.path(), &config).await;
     until("it was delivered again", async || callback.deliveries().len() == 2).await;
     for pushed in callback.deliveries() {
         assert!(pushed.text().contains("The story of day 2"), "{}", pushed.text());
@@ -59,13 +57,10 @@ async fn what_was_taken_is_verified_and_delivered_after_a_kill() {
         Secret::new("hush").unwrap().verify(&signature, &pushed.body).unwrap();
     }
     // Once it has arrived and that is stored, the next thing to come is the next change.
-    let seen = async || {
-        let call = gateway.client.get(format!("{}/api/v1/subscriptions", gateway.address));
-        call.bearer_auth(TOKEN).send().await.unwrap().text().await.unwrap()
-    };
-    until("it is stored", async || seen().await.contains("\"deliveries\":1")).await;
+    let stored = async || gateway.call(Method::GET, "/subscriptions", None).await;
+    until("it is stored", async || stored().await["subscriptions"][0]["deliveries"] == 1).await;
     gateway.kill().await;
-    let gateway = Process::configured(folder.path()).await;
+    let gateway = Process::configured(folder.path(), &config).await;
     paper.print(&document(3));
     gateway.poll("news").await;
     until("the next change has come", async || callback.deliveries().len() == 3).await;

@@ -85,10 +85,7 @@ def measure(place, attack, seconds):
 
 def start(program, folder, site, server):
     names = ("small", "large", "item")
-    settings = "[polling]\nallow_private = true\nmin_interval = \"1h\"\n" + "".join(
-        f'[[feed]]\nname = "{name}"\nurl = "{site.base}/{name}.xml"\n' for name in names
-    )
-    gateway = stage.Gateway(program, folder, settings, server)
+    gateway = stage.Gateway(program, folder, stage.feeds_of(site, names), server)
     end = time.monotonic() + TAKEN_IN
     for name in names:
         while time.monotonic() < end:

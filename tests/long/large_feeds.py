@@ -33,9 +33,7 @@ def main():
     site.documents["/small.xml"] = feeds.plain("small", 20)
     for name in names:
         site.documents[f"/{name}.xml"] = feeds.plain(name, ENTRIES)
-    settings = "[polling]\nallow_private = true\nmin_interval = \"1h\"\n" + "".join(
-        f'[[feed]]\nname = "{name}"\nurl = "{site.base}/{name}.xml"\n' for name in ["small", *names]
-    )
+    settings = stage.feeds_of(site, ["small", *names])
     limit = process.MemoryLimit(LIMIT)
     with tempfile.TemporaryDirectory() as root:
         gateway = stage.Gateway(given.bin, pathlib.Path(root), settings)

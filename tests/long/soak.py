@@ -98,8 +98,7 @@ def main():
         + "".join(f'[[feed]]\nname = "{name}"\nurl = "{site.base}/{name}.xml"\n' for name in names)
     )
     with tempfile.TemporaryDirectory() as root:
-        gateway = stage.Gateway(given.bin, pathlib.Path(root), settings)
-        try:
+        with stage.Gateway(given.bin, pathlib.Path(root), settings) as gateway:
             for name in names:
                 gateway.poll(name)
             asyncio.run(soak(given, site, gateway, names, faults, seen))
@@ -109,8 +108,6 @@ def main():
             print(f"the data folder takes {folder >> 20} MB")
             if seen[-1][1] > LIMIT:
                 faults.append(f"{seen[-1][1]} MB are resident at the end, the limit is {LIMIT}")
-        finally:
-            gateway.end()
     return stage.status(faults)
 
 

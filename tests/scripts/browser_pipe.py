@@ -6,8 +6,13 @@ import os
 import subprocess
 import time
 
-from browser_stage import FLAGS, WAIT
+from stage import WAIT, Ended
 
+# A browser without a window, which asks for nothing of its own accord.
+FLAGS = [
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update",
+]
 
 def free_the_pipe():
     """The browser finds its pipe at 3 and 4, so they must be ours to give away."""
@@ -15,7 +20,7 @@ def free_the_pipe():
         pass
 
 
-class Browser:
+class Browser(Ended):
     """Chromium over its pipe: messages of JSON that end with a zero."""
 
     def __init__(self, program, profile):

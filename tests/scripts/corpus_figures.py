@@ -43,8 +43,6 @@ INJECTED_BOUNDS = (
     ("tombstones_false", "at most", 5),
     ("inserted_found_pct", "at least", 90),
 )
-# Shown beside them, with no bound.
-SHOWN = ("new_found_pct", "edits_found_pct", "recall_pct")
 # How long the replay of one series may take, in seconds.
 REPLAY_WAIT = 300
 # An edit may be published so many documents later, as in the scorer.
@@ -144,11 +142,7 @@ def inserted_figures(given, score):
         delays += inserted(score, given.bin, os.path.join(given.injected, name))
     found = sorted(delay for delay in delays if delay is not None)
     figures["inserted_found_pct"] = percent(len(found), len(delays))
-    print(f"\ninserted deletions: {len(found)} of {len(delays)} found", end="")
-    if found:
-        median, late = (found[int(share * (len(found) - 1))] for share in (0.5, 0.9))
-        print(f"; hours until the tombstone: median {median:.0f}, p90 {late:.0f}", end="")
-    print()
+    print(f"\ninserted deletions: {len(found)} of {len(delays)} found, after hours: {[round(hours) for hours in found]}")
     return figures
 
 
@@ -161,8 +155,6 @@ def judged(figures, bounds):
         if not good:
             missed.append(key)
         print(f"{key:26} {value!s:>8}   {sense} {bound:<4} {'good' if good else 'MISSED'}")
-    for key in SHOWN:
-        print(f"{key:26} {figures.get(key)!s:>8}   as the scorer counts")
     return missed
 
 
@@ -187,15 +179,8 @@ def main():
     figures["new_names_found_pct"] = percent(total["new_found"], total["new"])
     figures["reliable_edits_found_pct"] = percent(total["edits_found"], total["edits"])
 
-    print(f"\nnew: {total['new_found']} of {total['new']}; {total['renamed']} renamed names left out,")
-    print(
-        "  with which a gateway that keeps every rename reaches a new_found_pct of "
-        f"{percent(total['new'], total['new'] + total['renamed'])} at most"
-    )
-    print(
-        f"edits: {total['edits_found']} of {total['edits']}; "
-        f"{total['unreliable']} in rows that the truth calls unreliable left out\n"
-    )
+    print(f"\nnew: {total['new_found']} of {total['new']}; {total['renamed']} renamed names left out")
+    print(f"edits: {total['edits_found']} of {total['edits']}; {total['unreliable']} in unreliable rows left out\n")
     missed = judged(figures, BOUNDS)
     if given.injected:
         print("\nwith deletions put in:")

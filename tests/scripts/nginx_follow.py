@@ -46,12 +46,6 @@ def fetch(address):
         return answer.read().decode(), answer.headers
 
 
-def configuration(site, names):
-    return "[polling]\nallow_private = true\nmin_interval = \"1h\"\n" + "".join(
-        f'[[feed]]\nname = "{name}"\nurl = "{site.base}/{name}.xml"\n' for name in names
-    )
-
-
 def follow_sup(given, folder):
     """An aggregator that reads through the cache what SUP lists, round by round."""
     chance = random.Random(2)
@@ -59,16 +53,13 @@ def follow_sup(given, folder):
     for name, count in posts.items():
         site.documents[f"/{name}.xml"] = document(name, count)
     port = stage.free_port()
-    gateway = stage.Gateway(
-        given.bin, folder, configuration(site, posts), f'public_url = "http://127.0.0.1:{port}"'
-    )
-    nginx, faults, hits, asked = None, [], 0, 0
-    try:
+    settings = stage.feeds_of(site, posts), f'public_url = "http://127.0.0.1:{port}"'
+    faults, hits, asked = [], 0, 0
+    with stage.Gateway(given.bin, folder, *settings) as gateway, nginx_stage.Nginx(
+        given.nginx, folder / "nginx", port, gateway.base, more=nginx_stage.CACHE
+    ) as nginx:
         for name in posts:
             gateway.poll(name)
-        nginx = nginx_stage.Nginx(
-            given.nginx, folder / "nginx", port, gateway.base, more=nginx_stage.CACHE
-        )
         ids, known, since = {}, {}, {}
         for name in posts:
             _, headers = fetch(f"{nginx.base}/feeds/{name}")
@@ -106,24 +97,21 @@ def follow_sup(given, folder):
             if not changed <= heard:
                 faults.append(f"round {turn}: never listed: {sorted(changed - heard)}")
         print(f"through nginx's cache: {asked} reads, {hits} out of it, {len(faults)} faults")
-    finally:
-        if nginx:
-            nginx.end()
-        gateway.end()
     return faults
 
 
 def pass_on(given, folder):
     """A whole site by its own server: it gets what the client wrote."""
-    site, gateway, nginx, faults = lab.Origin(), None, None, []
-    base = f"http://127.0.0.1:{stage.free_port()}"
-    upload = b"x" * (2 << 20)
-    try:
-        gateway = lab.gateway(
-            given.bin, folder / "gateway", lab.origin(f"{site.base}/"), 'trusted_proxies = ["127.0.0.1"]'
-        )
-        server = nginx_stage.site_server(base.removeprefix("http://"), gateway.base)
-        nginx = nginx_stage.Server(given.nginx, folder / "nginx", server, f"{base}/healthz")
+    faults, base = [], f"http://127.0.0.1:{stage.free_port()}"
+    upload, trusted = b"x" * (2 << 20), 'trusted_proxies = ["127.0.0.1"]'
+    with (
+        lab.Origin() as site,
+        lab.gateway(given.bin, folder / "gateway", lab.origin(f"{site.base}/"), trusted) as gateway,
+        nginx_stage.Server(
+            given.nginx, folder / "nginx",
+            nginx_stage.site_server(base.removeprefix("http://"), gateway.base), f"{base}/healthz",
+        ),
+    ):
         for method, path, body in [
             ("GET", "/a%2Fb", None), ("GET", "/a//b?c=%2F", None), ("GET", "/metrics", None),
             ("GET", "/t/token", None), ("POST", "/upload", upload),
@@ -139,10 +127,6 @@ def pass_on(given, folder):
             elif found.one("x-forwarded-host") != f"{lab.HOST}:{lab.place(gateway.base)[1]}":
                 faults.append(f"{method} {path}: the site is told {found.one('x-forwarded-host')}")
         print(f"in front of a site: {len(faults)} faults")
-    finally:
-        for each in (nginx, gateway, site):
-            if each:
-                each.end()
     return faults
 
 

@@ -65,20 +65,20 @@ def changed(file, host, changes, address, tls):
     return text
 
 
-class Server:
-    """nginx with these servers, once it answers at an address. `main` says how many processes it has, `begin` what
-    its command begins with."""
+class Server(stage.Ended):
+    """nginx with these servers, once it answers: `ready` is an address or asks for itself."""
 
-    def __init__(self, program, folder, servers, ready, main="worker_processes auto;", begin=()):
+    def __init__(self, program, folder, servers, ready):
         folder = pathlib.Path(folder)
         folder.mkdir()
-        (folder / "nginx.conf").write_text(main + CONFIGURATION.format(folder=folder, server=servers))
+        (folder / "nginx.conf").write_text("worker_processes auto;" + CONFIGURATION.format(folder=folder, server=servers))
         # As root it would become another user, who may not write below the folder.
         self.process = subprocess.Popen([
-            *begin, program, "-p", folder, "-c", folder / "nginx.conf", "-e", folder / "error.log",
+            program, "-p", folder, "-c", folder / "nginx.conf", "-e", folder / "error.log",
             "-g", "user root;" if pathlib.Path.home() == pathlib.Path("/root") else "",
         ])
-        stage.check(stage.until(lambda: stage.get(ready)[0] == 200), f"nginx did not start: see {folder}/error.log")
+        answers = ready if callable(ready) else lambda: stage.get(ready)[0] == 200
+        stage.check(stage.until(answers), f"nginx did not start: see {folder}/error.log")
 
     def end(self):
         self.process.terminate()

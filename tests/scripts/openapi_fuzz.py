@@ -84,8 +84,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         host = site.base.removeprefix("http://")
         configuration = CONFIGURATION.format(base=site.base, host=host)
-        gateway = stage.Gateway(options.bin, folder, configuration)
-        try:
+        with stage.Gateway(options.bin, folder, configuration) as gateway:
             ids = fill(gateway, site)
             (pathlib.Path(folder) / "schemathesis.toml").write_text(SETTINGS)
             path = pathlib.Path(folder) / "openapi.json"
@@ -104,8 +103,6 @@ def main():
             )
             if gateway.process.poll() is not None:
                 return stage.status(["the gateway ended"])
-        finally:
-            gateway.end()
     return run.returncode
 
 

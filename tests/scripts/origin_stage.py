@@ -35,22 +35,20 @@ def place(base):
     return host, int(port)
 
 
-class Static:
+class Static(stage.Ended):
     """nginx with the files of a folder."""
 
     def __init__(self, program, folder, root):
         port = stage.free_port()
         self.base = f"http://127.0.0.1:{port}"
         self.folder, self.program, self.text = folder, program, STATIC.format(port=port, root=root)
-        self.server = None
 
-    def begin(self):
+    def __enter__(self):
         self.server = nginx_stage.Server(self.program, self.folder, self.text, f"{self.base}/")
         return self
 
     def end(self):
-        if self.server:
-            self.server.end()
+        self.server.end()
 
 
 def origin(address, at=None, name="blog", **more):
@@ -119,7 +117,7 @@ def ask(base, path, host=HOST, method="GET", headers=(), body=None):
         connection.close()
 
 
-class Origin:
+class Origin(stage.Ended):
     """An origin whose every answer is the same; `taken` are the requests that arrived since it was called last."""
 
     def __init__(self):

@@ -20,15 +20,9 @@ CADDYFILE = stage.pathlib.Path(__file__).resolve().parents[2] / "deploy/caddy/Ca
 
 
 def start_nginx(program, folder, port, gateway, tls):
-    folder.mkdir()
+    trusted = folder.parent / "ca.pem"
     server = nginx_stage.server(f"127.0.0.1:{port}", gateway, tls=tls)
-    configuration = folder / "nginx.conf"
-    configuration.write_text(nginx_stage.CONFIGURATION.format(folder=folder, server=server))
-    command = [program, "-p", folder, "-c", configuration, "-e", folder / "error.log"]
-    if pathlib.Path.home() == pathlib.Path("/root"):
-        command += ["-g", "user root;"]
-    subprocess.run([*command, "-t", "-q"], check=True)
-    return subprocess.Popen(command)
+    return nginx_stage.Server(program, folder, server, lambda: ask(port, trusted, "/healthz")[0] == 200).process
 
 
 def start_caddy(program, folder, port, gateway, tls):

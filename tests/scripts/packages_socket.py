@@ -5,7 +5,6 @@ restart, and says no to what it cannot use.
 """
 
 import os
-import pathlib
 import socket
 import subprocess
 import sys

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The store in PostgreSQL: the conformance suite; a gateway whose process and whose database are killed, and that reaches
+# The store in PostgreSQL: the conformance suite; a gateway that is killed, and that reaches
 # the database by TLS; and several equal gateways, of which one after the other is killed, stopped or ended, whose
 # connections are cut at commits, and whose database is killed.
 #

@@ -54,14 +54,13 @@ def answer_queries(watched, psql, url):
     check(["news", *live] in ask(polled), f"these poll: {ask(polled)}")
 
 
-def killed(program, work, file, database, psql):
-    """A gateway is killed, then its database, while somebody makes items and somebody reads."""
+def killed(program, work, file, psql):
+    """A gateway is killed while somebody makes items and somebody reads, and started again at once."""
     watched = begin(program, work / "first", file)
     watched.start()
     watched.add_feeds()
     watched.work()
-    made = lambda more: watched.until("items are made", 30, lambda: len(watched.acknowledged) > more)
-    made(30)
+    watched.until("items are made", 30, lambda: len(watched.acknowledged) > 30)
     first = watched.get("/feeds/news")
     # The gateway is killed.
     watched.stop_work()
@@ -76,21 +75,10 @@ def killed(program, work, file, database, psql):
     watched.site.documents["/news.xml"] = document(4)
     watched.gateway.poll("news")
     check("Post 4" in watched.get("/feeds/news")[1], "what was published meanwhile is missing")
-    # The database is killed under it.
-    watched.ends.clear()
-    watched.work()
-    made(60)
-    for _ in range(3):
-        database.restart("immediate")
-        watched.until_open()
-        made(len(watched.acknowledged) + 10)
-    watched.stop_work()
-    watched.check_kept("after the database was killed")
     answer_queries(watched, psql, file.read_text().strip())
     watched.gateway.end()
     check(watched.process.returncode == 0, f"it ended with status {watched.process.returncode}")
-    print(f"killed, started again after {took:.1f} s, the database killed three times: "
-          f"{len(watched.acknowledged)} items acknowledged, all there; answers {watched.answers}")
+    print(f"killed, started again after {took:.1f} s: {len(watched.acknowledged)} items acknowledged, all there")
 
 
 def secured(program, work, url, database, psql):
@@ -158,7 +146,7 @@ def main():
     steps = [STEPS[name] for name in given.steps or (STEPS if given.minutes else FEW_STEPS)]
     database = Database(given.restart, work / "database/data")
     parts = {
-        "killed": lambda file: killed(program, work, file, database, given.psql),
+        "killed": lambda file: killed(program, work, file, given.psql),
         "several": lambda file: gateways(program, work / "several", file.read_text().strip(), database, given.feeds,
                                          given.every, steps, given.minutes),
         "secured": lambda _: secured(program, work, given.url, database, given.psql),

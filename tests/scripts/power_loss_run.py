@@ -2,7 +2,6 @@
 power_loss.sh."""
 
 import concurrent.futures
-import ctypes
 import hashlib
 import os
 import pathlib
@@ -35,7 +34,7 @@ DOCUMENT = """<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"><id
 ENTRY = """<entry><id>urn:f{feed}:{number}</id><title>Post {number}</title>
 <link href="http://127.0.0.1/p/{feed}/{number}"/><updated>{updated}</updated><content>{content}</content></entry>"""
 # What stands in an entry: its feed, its number, its edition, a digest and the text.
-CONTENT = re.compile(rb"(\d+)-(\d+)-(\d+):([0-9a-f]{32}):([0-9a-f ]+);")
+CONTENT = re.compile(r"(\d+)-(\d+)-(\d+):([0-9a-f]{32}):([0-9a-f ]+);")
 
 
 class Load:
@@ -127,6 +126,8 @@ class Recorded:
             if number % 5 == 4:
                 self.export(number)
         self.kill(0)
+        # Gateways of images poll, and find nothing.
+        self.site.documents.clear()
 
     def poll(self, feed, number, may_fail=False):
         self.site.documents[f"/f{feed}.xml"] = self.load.document(feed, number)
@@ -163,96 +164,41 @@ class Recorded:
         self.note_file(file)
 
 
-class Unpacker:
-    """zstd by the library that Debian's packages stand on."""
-
-    def __init__(self):
-        self.library = ctypes.CDLL("libzstd.so.1")
-        self.library.ZSTD_createDStream.restype = ctypes.c_void_p
-        for name in ("ZSTD_decompressStream", "ZSTD_DCtx_setParameter", "ZSTD_decompress", "ZSTD_findFrameCompressedSize"):
-            getattr(self.library, name).restype = ctypes.c_size_t
-        self.library.ZSTD_getFrameContentSize.restype = ctypes.c_ulonglong
-
-    class Buffer(ctypes.Structure):
-        _fields_ = [("bytes", ctypes.c_void_p), ("size", ctypes.c_size_t), ("at", ctypes.c_size_t)]
-
-    def unpack(self, packed):
-        stream = ctypes.c_void_p(self.library.ZSTD_createDStream())
-        source = ctypes.create_string_buffer(packed, len(packed))
-        room = ctypes.create_string_buffer(1 << 20)
-        taken = self.Buffer(ctypes.addressof(source), len(packed), 0)
-        whole = bytearray()
-        left = 1
-        while left:
-            given = self.Buffer(ctypes.addressof(room), len(room), 0)
-            left = self.library.ZSTD_decompressStream(stream, ctypes.byref(given), ctypes.byref(taken))
-            if self.library.ZSTD_isError(ctypes.c_size_t(left)) or (not given.at and taken.at == len(packed)):
-                raise RuntimeError("the export is cut off")
-            whole += room.raw[: given.at]
-        self.library.ZSTD_freeDStream(stream)
-        return bytes(whole)
-
-    def unpack_texts(self, whole):
-        """The texts that stand in it packed each by itself. A difference to another text opens with that alone, and is
-        left out."""
-        source = ctypes.create_string_buffer(whole, len(whole))
-        at = whole.find(FRAME)
-        while at >= 0:
-            begin, step = ctypes.c_void_p(ctypes.addressof(source) + at), len(FRAME)
-            packed = self.library.ZSTD_findFrameCompressedSize(begin, ctypes.c_size_t(len(whole) - at))
-            size = self.library.ZSTD_getFrameContentSize(begin, ctypes.c_size_t(len(whole) - at))
-            if not self.library.ZSTD_isError(ctypes.c_size_t(packed)) and size <= LONGEST_TEXT:
-                room = ctypes.create_string_buffer(max(1, size))
-                done = self.library.ZSTD_decompress(room, ctypes.c_size_t(size), begin, ctypes.c_size_t(packed))
-                if not self.library.ZSTD_isError(ctypes.c_size_t(done)):
-                    step = packed
-                    yield room.raw[:done]
-            at = whole.find(FRAME, at + step)
-
-
-# What each frame of zstd begins with, and the longest text that is looked at, in bytes.
-FRAME = b"\x28\xb5\x2f\xfd"
-LONGEST_TEXT = 64 << 20
-# What a file begins with before its stream.
-MAGIC = b"tidegate export\n"
-
-
-def exported(program, data, file):
-    """What the program finds in a data folder, (feed, entry) and edition, or what it says instead."""
-    command = [program, "export", file, "--data", data]
+def found_in(program, image, feeds):
+    """What the program finds in an image, (feed, entry) and edition, or what it says instead: all of it can be exported, and
+    the last edition of each entry is served."""
+    command = [program, "export", image / "exported", "--data", image / "data"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=EXPORTED_WITHIN)
     except subprocess.TimeoutExpired:
         return "it is not exported after %d s" % EXPORTED_WITHIN
     if done.returncode:
         return "it does not open: " + (done.stderr.strip().splitlines() or ["?"])[-1]
+    with stage.Gateway(program, image, CONFIGURATION, token=None) as gateway:
+        views = [stage.get(f"{gateway.base}/feeds/f{feed}/complete") for feed in range(feeds)]
     found = {}
-    unpacker = Unpacker()
-    whole = unpacker.unpack(file.read_bytes()[len(MAGIC):])
-    texts = b"\n".join([whole, *unpacker.unpack_texts(whole)])
-    for feed, entry, edition, digest, text in CONTENT.findall(texts):
-        if hashlib.md5(text).hexdigest().encode() != digest:
+    for feed, entry, edition, digest, text in CONTENT.findall("".join(text for status, text, _ in views if status == 200)):
+        if hashlib.md5(text.encode()).hexdigest() != digest:
             return f"torn: entry {int(entry)} of feed {int(feed)}"
-        key = int(feed), int(entry)
-        found[key] = max(found.get(key, 0), int(edition))
+        found[int(feed), int(entry)] = int(edition)
     return found
 
 
-def fault_of(program, image, wanted, whole):
+def fault_of(recorded, image, wanted):
     """What is wrong with an image; `None` where all is there."""
     if not wanted and not (image / "data").exists():
         # It is a moment before there was one.
         return None
-    found = exported(program, image / "data", image / "exported")
-    if isinstance(found, str):
-        return found
     files = {path: content for path, content in wanted.items() if isinstance(path, str)}
     for path, content in files.items():
         if not (image / path).exists() or (image / path).read_bytes() != content:
             return f"{path} is not as it was acknowledged"
-    for path, content in whole.items():
+    for path, content in recorded.whole.items():
         if (image / path).exists() and (image / path).read_bytes() != content:
             return f"{path} is there in part"
+    found = found_in(recorded.program, image, recorded.load.feeds)
+    if isinstance(found, str):
+        return found
     lost = [key for key, edition in wanted.items() if key not in files and found.get(key, -1) < edition]
     if lost:
         feeds = len({feed for feed, _ in lost})
@@ -278,7 +224,7 @@ def choices(entries, first, count, kind, seed):
     return sorted(made[:count], key=lambda one: one[0])
 
 
-def try_images(program, recorded, entries, made, work, is_control):
+def try_images(recorded, entries, made, work, is_control):
     """Opens each image, in a control until one is wrong; how many there were, and the faults with how often each came."""
     required, acknowledged = {}, iter(sorted(recorded.acknowledged, key=lambda one: one[0]))
     upcoming = next(acknowledged, None)
@@ -288,7 +234,7 @@ def try_images(program, recorded, entries, made, work, is_control):
 
     def judge(image, wanted, name):
         try:
-            fault = fault_of(program, image, wanted, recorded.whole)
+            fault = fault_of(recorded, image, wanted)
         except (RuntimeError, OSError) as error:
             fault = str(error)
         if fault is None or not os.environ.get("TIDEGATE_KEEP_IMAGES"):
@@ -355,7 +301,7 @@ def one_load(options, name, is_swallowed=False):
     for kind in ["unsynced"] if is_swallowed else options.kinds.split(","):
         count = CONTROL_IMAGES if is_swallowed else options.images
         made = choices(entries, first, count, kind, options.seed)
-        tried, faults = try_images(options.bin, recorded, entries, made, work, is_swallowed)
+        tried, faults = try_images(recorded, entries, made, work, is_swallowed)
         show(f"{name}, {kind}", tried, faults)
         if not tried:
             raise RuntimeError("no image was tried")

@@ -230,9 +230,7 @@ def main():
             site.documents[f"/{feed.kind}.xml"] = feed.document(site.base)
 
     publish()
-    settings = "[polling]\nallow_private = true\nmin_interval = \"1h\"\n" + "".join(
-        f'[[feed]]\nname = "{feed.kind}"\nurl = "{site.base}/{feed.kind}.xml"\n' for feed in feeds
-    )
+    settings = stage.feeds_of(site, [feed.kind for feed in feeds])
     faults = []
     (root / "gateway").mkdir(parents=True)
     gateway = stage.Gateway(given.bin, root / "gateway", settings)

@@ -122,6 +122,22 @@ class Site:
         self.base = self.server.base
 
 
+def feeds_of(site, names):
+    """The tables of feeds that a site has by these names; the gateway polls them when it is told to."""
+    feeds = (f'[[feed]]\nname = "{name}"\nurl = "{site.base}/{name}.xml"\n' for name in names)
+    return '[polling]\nallow_private = true\nmin_interval = "1h"\n' + "".join(feeds)
+
+
+class Ended:
+    """What ends with its block."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+
 class Client:
     """Asks a gateway, with its token."""
 
@@ -152,7 +168,7 @@ class Client:
         return report
 
 
-class Program(Client):
+class Program(Client, Ended):
     """A gateway by a command, which has written its token to `data` once it listens."""
 
     def __init__(self, command, folder, data, log):
@@ -164,12 +180,6 @@ class Program(Client):
             raise RuntimeError(f"the gateway did not start: {line!r}, see {log}")
         token = data / "admin-token"
         super().__init__(found.group(1), token.read_text().strip() if token.exists() else None)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.end()
 
     def end(self):
         self.process.terminate()

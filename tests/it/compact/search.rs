@@ -1,7 +1,8 @@
 //! Finds texts in the files of a data folder: as they are, and in everything in them that zstd opens,
 //! also what was packed as a difference to another text.
 
-use std::collections::BTreeMap;
+use crate::support::files;
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
 
@@ -10,75 +11,33 @@ const MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 /// The most that a frame is opened to.
 const LIMIT: u64 = 1 << 20;
 
-/// In which files each text is, and how often: as it is, and packed.
-#[derive(Debug, Default, PartialEq)]
-pub struct Found(BTreeMap<String, BTreeMap<String, (usize, usize)>>);
-
-impl Found {
-    pub fn has_any(&self, texts: &[&str]) -> bool {
-        texts.iter().any(|text| self.0.contains_key(*text))
-    }
-
-    pub fn has_all(&self, texts: &[&str]) -> bool {
-        texts.iter().all(|text| self.0.contains_key(*text))
-    }
-}
-
-/// Searches every byte of every file.
-pub fn search(folder: &Path, texts: &[&str]) -> Found {
-    let mut files = Vec::new();
-    collect(folder, &mut files);
-    let frames: Vec<(String, &[u8])> = files
-        .iter()
-        .flat_map(|(name, bytes)| {
-            let at = find(bytes, MAGIC).into_iter();
-            at.map(move |at| (name.clone(), bytes.get(at..).unwrap()))
-        })
-        .collect();
-    let alone: Vec<Option<Vec<u8>>> = frames.iter().map(|(_, frame)| open(frame, &[])).collect();
-    let bases: Vec<&Vec<u8>> = alone.iter().flatten().filter(|text| text.len() > 100).collect();
-    let mut found = Found::default();
-    let mut note = |name: &str, bytes: &[u8], is_packed: bool| {
-        for text in texts {
-            let times = find(bytes, text.as_bytes()).len();
-            if times > 0 {
-                let files = found.0.entry((*text).to_owned()).or_default();
-                let counts = files.entry(name.to_owned()).or_default();
-                if is_packed { counts.1 += 1 } else { counts.0 += times }
-            }
+/// Those of the texts that are anywhere in the files.
+pub fn search<'t>(folder: &Path, texts: &[&'t str]) -> BTreeSet<&'t str> {
+    let files = files(folder).into_iter().map(|path| std::fs::read(path).unwrap());
+    let files: Vec<Vec<u8>> = files.collect();
+    let frames = files.iter().flat_map(|bytes| find(bytes, MAGIC).map(move |at| &bytes[at..]));
+    let (mut alone, mut differences) = (Vec::new(), Vec::new());
+    for frame in frames {
+        match open(frame, &[]) {
+            Some(text) => alone.push(text),
+            None => differences.push(frame),
         }
+    }
+    let mut found = BTreeSet::new();
+    let mut note = |bytes: &[u8]| {
+        let here = texts.iter().filter(|text| find(bytes, text.as_bytes()).next().is_some());
+        found.extend(here.copied());
     };
-    for (name, bytes) in &files {
-        note(name, bytes, false);
-    }
-    for ((name, frame), alone) in frames.iter().zip(&alone) {
-        match alone {
-            Some(text) => note(name, text, true),
-            // Against a wrong base what is new in it comes out all the same.
-            None => {
-                let opened = bases.iter().filter_map(|base| open(frame, base));
-                let all: Vec<u8> = opened.flat_map(|text| [text, vec![0]].concat()).collect();
-                note(name, &all, true);
-            }
-        }
+    files.iter().chain(&alone).for_each(|bytes| note(bytes));
+    // Against a wrong base what is new in it comes out all the same.
+    for base in alone.iter().filter(|text| text.len() > 100) {
+        differences.iter().filter_map(|frame| open(frame, base)).for_each(|text| note(&text));
     }
     found
 }
 
-fn collect(folder: &Path, files: &mut Vec<(String, Vec<u8>)>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            collect(&path, files);
-        } else {
-            let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            files.push((name, std::fs::read(path).unwrap()));
-        }
-    }
-}
-
-fn find(bytes: &[u8], text: &[u8]) -> Vec<usize> {
-    memchr::memmem::find_iter(bytes, text).collect()
+fn find<'a>(bytes: &'a [u8], text: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
+    memchr::memmem::find_iter(bytes, text)
 }
 
 /// The text of a frame; `None` where it is none, or was packed against another base.

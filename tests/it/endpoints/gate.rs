@@ -1,8 +1,7 @@
 //! An endpoint that is Tidegate: a store in memory, local edits by `record::local`, documents in by
 //! `record` and out by `render`.
 
-use super::form::Form;
-use super::plain;
+use super::plain::{self, Form};
 use crate::support::{self, addresses, page};
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,22 +43,21 @@ impl Gate {
         let body = xxhash_rust::xxh3::xxh3_128(text.as_bytes());
         let prints = BodyPrints { wire: body, body };
         let snapshot = self.inner.store.snapshot(&self.inner.feed).await.unwrap();
-        let mut issued: Option<Issued> = None;
-        let verdict = loop {
-            let peers = Peers { complete: None, issued: issued.as_ref() };
-            let verdict = self.inner.with_round(snapshot.as_ref(), |round| {
+        let take_in = |issued: Option<&Issued>| {
+            let peers = Peers { complete: None, issued };
+            self.inner.with_round(snapshot.as_ref(), |round| {
                 record::take_in_shared(round, &document, &peers, prints).unwrap()
-            });
-            if verdict.asks.is_empty() {
-                break verdict;
-            }
-            assert!(issued.is_none(), "asked once");
-            let mut answer = Issued::new();
-            for id in &verdict.asks {
-                answer.insert(id.clone(), self.issued(id).await);
-            }
-            issued = Some(answer);
+            })
         };
+        let mut verdict = take_in(None);
+        if !verdict.asks.is_empty() {
+            let mut issued = Issued::new();
+            for id in &verdict.asks {
+                issued.insert(id.clone(), self.issued(id).await);
+            }
+            verdict = take_in(Some(&issued));
+            assert_eq!(verdict.asks, [], "asked once");
+        }
         let whole = document.completeness == Completeness::Full;
         if whole {
             assert_eq!(verdict.notes, [] as [String; 0], "everything is taken in");
@@ -105,7 +103,6 @@ impl Gate {
         }))
     }
 
-    /// What it says in a form, as the independent endpoints read it.
     pub async fn says(&self, form: Form) -> plain::Items {
         let Some(text) = self.render(form, None).await else { return plain::Items::new() };
         plain::read(&text).unwrap_or_else(|| panic!("it cannot be read: {text}")).items

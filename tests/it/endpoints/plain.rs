@@ -1,13 +1,29 @@
 //! An endpoint written from the text of the specification alone: SSE 1.0 section 3, FeedSync
 //! section 3.2 and what READINGS 1 says of both. Documents are read with the program's reader of
-//! feed files; what becomes of the items shares nothing with `tidegate_core::sync`.
+//! feed files; what becomes of the items shares nothing with `tidegate_core::sync`. It writes Atom and RSS, as the
+//! examples of the specifications are.
 
-use super::form::{self, Form};
 use crate::support::shared_items;
 use std::collections::BTreeMap;
-use tidegate_core::model::{self, Markup, Shared};
+use tidegate_core::model::{self, Markup, Shared, Time};
+use tidegate_format::render::{Container, Dialect};
 
-/// One `sx:history` element.
+#[derive(Debug, Clone, Copy)]
+pub struct Form {
+    pub container: Container,
+    pub dialect: Dialect,
+}
+
+pub const FORMS: [Form; 7] = [
+    Form { container: Container::Atom, dialect: Dialect::Sse },
+    Form { container: Container::Rss, dialect: Dialect::FeedSync },
+    Form { container: Container::Pox, dialect: Dialect::Sse },
+    Form { container: Container::Json, dialect: Dialect::FeedSync },
+    Form { container: Container::Atom, dialect: Dialect::FeedSync },
+    Form { container: Container::Rss, dialect: Dialect::Sse },
+    Form { container: Container::Pox, dialect: Dialect::FeedSync },
+];
+
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Update {
     pub sequence: u32,
@@ -16,7 +32,7 @@ pub struct Update {
 }
 
 /// An item without its conflicts.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
     pub updates: u32,
     pub deleted: bool,
@@ -27,13 +43,25 @@ pub struct Version {
     pub text: String,
 }
 
+impl Version {
+    /// It lives and says something new.
+    pub fn say(&mut self, text: &str) {
+        self.deleted = false;
+        (self.title, self.text) = (format!("Title {text}"), format!("Text {text}"));
+    }
+
+    pub fn take(&mut self, other: &Self) {
+        self.deleted = other.deleted;
+        (self.title, self.text) = (other.title.clone(), other.text.clone());
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
     pub winner: Version,
     pub conflicts: Vec<Version>,
 }
 
-/// By sync id.
 pub type Items = BTreeMap<String, Item>;
 
 /// What a document says: its bounds and its items.
@@ -42,7 +70,6 @@ pub struct Read {
     pub items: Items,
 }
 
-/// Reads a document of any container; `None` where it is cut off.
 pub fn read(text: &str) -> Option<Read> {
     let atom = tidegate_format::parse::collection::transcoded(text).ok()?;
     let text = atom.as_deref().unwrap_or(text);
@@ -64,7 +91,7 @@ fn plain(said: &Shared<Markup>) -> Item {
 fn version(said: &model::Version<Markup>) -> Version {
     let update = |update: &model::Update| Update {
         sequence: update.sequence.value(),
-        when: update.stamp.when().map(model::Time::unix),
+        when: update.stamp.when().map(Time::unix),
         by: update.stamp.by().map(ToString::to_string),
     };
     Version {
@@ -154,6 +181,61 @@ fn pass(outer: &mut Vec<Version>, inner: &[Version], m: &mut Vec<Version>, w: &m
     *outer = left;
 }
 
+/// A document with these bounds and items; Atom where the form asks for something else than RSS.
+fn write(form: Form, (since, until): (String, String), items: &[(&String, &Item)]) -> String {
+    let is_rss = form.container == Container::Rss;
+    let namespace = match form.dialect {
+        Dialect::Sse => "http://www.microsoft.com/schemas/sse",
+        _ => "http://feedsync.org/2007/feedsync",
+    };
+    let sharing = format!("<sx:sharing since=\"{since}\" until=\"{until}\"/>");
+    let items = items.iter().map(|(id, item)| element(is_rss, id, &item.winner, &item.conflicts));
+    let items: String = items.collect();
+    if is_rss {
+        return format!(
+            "<rss version=\"2.0\" xmlns:sx=\"{namespace}\"><channel><title>T</title>\
+             <link>http://x.example/</link><description>D</description>{sharing}{items}\
+             </channel></rss>"
+        );
+    }
+    format!(
+        "<feed xmlns=\"http://www.w3.org/2005/Atom\" xmlns:sx=\"{namespace}\"><title>T</title>\
+         <id>urn:x:feed</id><updated>2026-01-01T00:00:00Z</updated>{sharing}{items}</feed>"
+    )
+}
+
+fn element(is_rss: bool, id: &str, version: &Version, conflicts: &[Version]) -> String {
+    let inner: String = conflicts.iter().map(|one| element(is_rss, id, one, &[])).collect();
+    // Section 2.6: an empty one is none, and may stand there.
+    let inner = match !inner.is_empty() || version.updates.is_multiple_of(2) {
+        true => format!("<sx:conflicts>{inner}</sx:conflicts>"),
+        false => inner,
+    };
+    let flag = version.noconflicts.map(|flag| format!(" noconflicts=\"{flag}\""));
+    let flags = flag.unwrap_or_default() + if version.deleted { " deleted=\"true\"" } else { "" };
+    let history: String = version.history.iter().map(history).collect();
+    let Version { updates, title, text, .. } = version;
+    let sync =
+        format!("<sx:sync id=\"{id}\" updates=\"{updates}\"{flags}>{history}{inner}</sx:sync>");
+    if is_rss {
+        return format!(
+            "<item>{sync}<guid isPermaLink=\"false\">urn:x:{id}</guid><title>{title}</title>\
+             <description>{text}</description></item>"
+        );
+    }
+    format!(
+        "<entry><title>{title}</title><content>{text}</content><id>urn:x:{id}</id>\
+         <updated>2026-01-01T00:00:00Z</updated>{sync}</entry>"
+    )
+}
+
+fn history(Update { sequence, when, by }: &Update) -> String {
+    let when = when.map(|when| format!(" when=\"{}\"", Time::from_unix(when)));
+    let by = by.as_ref().map(|by| format!(" by=\"{by}\""));
+    let (when, by) = (when.unwrap_or_default(), by.unwrap_or_default());
+    format!("<sx:history sequence=\"{sequence}\"{when}{by}/>")
+}
+
 /// An item as it is compared: the list of conflicts has no order, and a tombstone may drop its data
 /// (section 3.2).
 pub fn normal(item: &Item) -> Item {
@@ -168,7 +250,6 @@ pub fn normal(item: &Item) -> Item {
     item
 }
 
-/// An endpoint with its item set.
 pub struct Endpoint {
     pub name: String,
     pub items: Items,
@@ -207,16 +288,16 @@ impl Endpoint {
     }
 
     /// Creation Behavior (section 3.1).
-    pub fn create(&mut self, id: &str, said: &str, stamp: (Option<i64>, bool), flag: Option<bool>) {
-        let update = self.update(1, stamp);
-        let winner = Version {
-            updates: 1,
-            deleted: false,
-            noconflicts: flag,
-            history: vec![update],
-            title: format!("Title {said}"),
-            text: format!("Text {said}"),
-        };
+    pub fn create(
+        &mut self,
+        id: &str,
+        text: &str,
+        stamp: (Option<i64>, bool),
+        noconflicts: Option<bool>,
+    ) {
+        let history = vec![self.update(1, stamp)];
+        let mut winner = Version { updates: 1, noconflicts, history, ..Version::default() };
+        winner.say(text);
         self.items.insert(id.to_owned(), Item { winner, conflicts: Vec::new() });
         self.incorporated(id);
     }
@@ -267,14 +348,12 @@ impl Endpoint {
         update
     }
 
-    /// A document with what was incorporated after `since`, or with everything.
     pub fn render(&self, form: Form, since: Option<&str>) -> String {
         let after: u64 = since.map_or(0, |since| since.parse().unwrap());
         let stored = |id: &str| self.stored.get(id).copied().unwrap_or(0);
         let shown: Vec<_> = self.items.iter().filter(|(id, _)| stored(id) > after).collect();
         // Values that collate (section 4, note 1).
-        let bounds = (format!("{after:09}"), format!("{:09}", self.until));
-        form::write(form, &bounds, &shown)
+        write(form, (format!("{after:09}"), format!("{:09}", self.until)), &shown)
     }
 
     /// What a restart is: the endpoint has what it wrote.

@@ -1,8 +1,8 @@
 //! Five endpoints that share one list, what they do to it, and how they exchange it.
 
-use super::form::{FORMS, Form};
 use super::gate::{self, Gate};
-use super::plain::{self, Endpoint, Item, Items, Update, normal};
+use super::plain::{self, Endpoint, FORMS, Form, Item, Items, Update, Version, normal};
+use crate::support::{HOUR, START};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use tidegate_core::model::Time;
@@ -11,56 +11,34 @@ use tidegate_judge::record::local::{Act, ItemAct, Resolution};
 /// How many of them are Tidegate; the others come behind them.
 const GATES: usize = 3;
 pub const ENDPOINTS: usize = 5;
-/// 2026-01-01T00:00:00Z.
-const START: i64 = 1_767_225_600;
 /// After how many rounds of all with all they must be at rest. What one of them has reaches the
 /// others in the first; where all are right nothing is left for the second but what the first
 /// brought to those that were asked early.
 const ROUNDS: usize = 6;
 
-#[derive(Debug, Clone)]
+/// What an endpoint does; items by the number of their creation.
+#[derive(Debug, Clone, Copy)]
 pub enum What {
-    Create {
-        noconflicts: Option<bool>,
-    },
-    Edit {
-        item: usize,
-    },
-    Delete {
-        item: usize,
-    },
+    /// An item, with this flag `noconflicts`.
+    Create(Option<bool>),
+    Edit(usize),
+    Delete(usize),
     /// With what it said last, or with a new text.
-    Restore {
-        item: usize,
-        anew: bool,
-    },
+    Restore(usize, bool),
     /// Conflicts whose bit is set; the winner is kept, the n-th conflict, or something new.
-    Resolve {
-        item: usize,
-        considered: u8,
-        keep: usize,
-    },
-    /// The endpoint reads what another one publishes.
-    Read {
-        from: usize,
-        whole: bool,
-        form: usize,
-        fate: Fate,
-    },
-    Restart {
-        moves: bool,
-        form: usize,
-    },
+    Resolve(usize, u8, usize),
+    /// The endpoint reads what another one publishes, whole or what is new, in a form.
+    Read(usize, bool, usize, Fate),
+    /// It opens its store again, or moves it, or has what it wrote in a form.
+    Restart(bool, usize),
 }
 
-/// What becomes of a document on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     Arrives,
     Lost,
     /// Ends early, at this part of 256.
     Cut(u8),
-    /// It arrives, and then the one that came before it, once more.
     Overtaken,
 }
 
@@ -82,24 +60,19 @@ pub fn step() -> impl Strategy<Value = Step> {
         1 => any::<u8>().prop_map(Fate::Cut),
         1 => Just(Fate::Overtaken),
     ];
-    let item = 0..5_usize;
+    let item = || 0..5_usize;
     let what = prop_oneof![
-        2 => flag.prop_map(|noconflicts| What::Create { noconflicts }),
-        6 => item.clone().prop_map(|item| What::Edit { item }),
-        2 => item.clone().prop_map(|item| What::Delete { item }),
-        2 => (item.clone(), any::<bool>()).prop_map(|(item, anew)| What::Restore { item, anew }),
-        3 => (item, any::<u8>(), 0..5_usize)
-            .prop_map(|(item, considered, keep)| What::Resolve { item, considered, keep }),
+        2 => flag.prop_map(What::Create),
+        6 => item().prop_map(What::Edit),
+        2 => item().prop_map(What::Delete),
+        2 => (item(), any::<bool>()).prop_map(|(item, anew)| What::Restore(item, anew)),
+        3 => (item(), any::<u8>(), item()).prop_map(|(it, bits, keep)| What::Resolve(it, bits, keep)),
         12 => (0..ENDPOINTS, any::<bool>(), 0..FORMS.len(), fate)
-            .prop_map(|(from, whole, form, fate)| What::Read { from, whole, form, fate }),
-        1 => (any::<bool>(), 0..FORMS.len()).prop_map(|(moves, form)| What::Restart { moves, form }),
+            .prop_map(|(from, whole, form, fate)| What::Read(from, whole, form, fate)),
+        1 => (any::<bool>(), 0..FORMS.len()).prop_map(|(moves, form)| What::Restart(moves, form)),
     ];
-    (0..ENDPOINTS, what, 0..6_u8, 0..4_i64).prop_map(|(at, what, stamp, skew)| Step {
-        at,
-        what,
-        stamp,
-        skew,
-    })
+    let step = (0..ENDPOINTS, what, 0..6_u8, 0..4_i64);
+    step.prop_map(|(at, what, stamp, skew)| Step { at, what, stamp, skew })
 }
 
 pub struct World {
@@ -107,7 +80,6 @@ pub struct World {
     plain: Vec<Endpoint>,
     /// Ids in the order in which they were created, with the flag that their creator set.
     created: Vec<(String, Option<bool>)>,
-    /// Every update that somebody made.
     made: Vec<(String, Update)>,
     /// `until` of the publisher as the subscriber knows it (section 4.1), by (subscriber, publisher).
     until: BTreeMap<(usize, usize), String>,
@@ -120,7 +92,7 @@ impl World {
     pub async fn new() -> Self {
         let mut gates = Vec::new();
         for (number, hours) in (0..GATES).zip([0, 5, -3]) {
-            let now = Time::from_unix(START + hours * 3600);
+            let now = Time::from_unix(START + hours * HOUR);
             gates.push(Gate::new(&format!("gate-{number}.example"), now).await);
         }
         let plain = (GATES..ENDPOINTS).map(|at| Endpoint::new(&format!("plain:{at}")));
@@ -144,7 +116,6 @@ impl World {
         }
     }
 
-    /// What an endpoint has.
     async fn items(&self, at: usize, form: Form) -> Items {
         match self.gates.get(at) {
             Some(gate) => gate.says(form).await,
@@ -160,70 +131,37 @@ impl World {
 
     pub async fn go(&mut self, step: &Step) {
         self.step += 1;
-        let at = step.at;
-        match &step.what {
-            What::Create { noconflicts } => self.create(step, *noconflicts).await,
-            What::Edit { item } => {
-                let Some((id, item)) = self.item(at, *item).await else { return };
-                self.write(step, &id, item.winner.deleted).await;
+        match step.what {
+            What::Create(noconflicts) => self.create(step, noconflicts).await,
+            What::Read(from, whole, form, fate) if from != step.at => {
+                self.read(step.at, from, whole, FORMS[form], fate).await;
             }
-            What::Delete { item } => {
-                let Some((id, item)) = self.item(at, *item).await else { return };
-                if !item.winner.deleted {
-                    self.change(
-                        step,
-                        &id,
-                        Act::Change { id: gate::id(&id), how: ItemAct::Delete, expected: None },
-                        |version| {
-                            version.deleted = true;
-                        },
-                    )
-                    .await;
-                }
-            }
-            What::Restore { item, anew } => {
-                let Some((id, item)) = self.item(at, *item).await else { return };
-                match (item.winner.deleted, anew) {
-                    (true, true) => self.write(step, &id, true).await,
-                    (true, false) => {
-                        let act = Act::Change {
-                            id: gate::id(&id),
-                            how: ItemAct::Restore(None),
-                            expected: None,
-                        };
-                        self.change(step, &id, act, |version| version.deleted = false).await;
-                    }
-                    _ => {}
-                }
-            }
-            What::Resolve { item, considered, keep } => {
-                let Some((id, item)) = self.item(at, *item).await else { return };
-                if !item.conflicts.is_empty() {
-                    self.resolve(step, &id, &item, *considered, *keep).await;
-                }
-            }
-            What::Read { from, whole, form, fate } if *from != at => {
-                self.read(at, *from, *whole, FORMS[*form], *fate).await;
-            }
-            What::Read { .. } => {}
-            What::Restart { moves, form } => match self.gates.get_mut(at) {
-                Some(gate) => gate.restart(*moves).await,
-                None => self.plain[at - GATES].restart(FORMS[*form]),
+            What::Read(..) => {}
+            What::Restart(moves, form) => match self.gates.get_mut(step.at) {
+                Some(gate) => gate.restart(moves).await,
+                None => self.plain[step.at - GATES].restart(FORMS[form]),
             },
+            What::Edit(at) | What::Delete(at) | What::Restore(at, _) | What::Resolve(at, ..) => {
+                let Some((id, item)) = self.item(step.at, at).await else { return };
+                self.change(step, &id, &item).await;
+            }
         }
     }
 
+    fn text(&self, step: &Step) -> String {
+        format!("{} of {}", self.step, step.at)
+    }
+
     async fn create(&mut self, step: &Step, noconflicts: Option<bool>) {
-        let said = format!("{} of {}", self.step, step.at);
-        let stamp = self.stamp(step);
+        let (text, stamp) = (self.text(step), self.stamp(step));
         let id = match self.gates.get_mut(step.at) {
             Some(gate) => {
-                let entry = gate::written(&said);
+                let entry = gate::written(&text);
                 gate.act(Act::Create { entry, noconflicts }).await.id.to_string()
             }
             None => {
                 let id = format!("plain:{}:{}", step.at, self.step);
-                self.plain[step.at - GATES].create(&id, &said, stamp, noconflicts);
+                self.plain[step.at - GATES].create(&id, &text, stamp, noconflicts);
                 id
             }
         };
@@ -232,87 +170,49 @@ impl World {
         self.made.push((id, made.winner.history[0].clone()));
     }
 
-    /// An update with a new text; of a tombstone an un-deletion.
-    async fn write(&mut self, step: &Step, id: &str, deleted: bool) {
-        let said = format!("{} of {}", self.step, step.at);
-        let (entry, sync_id) = (gate::written(&said), gate::id(id));
-        let act = if deleted {
-            Act::Change { id: sync_id, how: ItemAct::Restore(Some(entry)), expected: None }
-        } else {
-            Act::Change { id: sync_id, how: ItemAct::Update(entry), expected: None }
+    /// Updates, deletes, restores or resolves an item, as far as that can be done.
+    async fn change(&mut self, step: &Step, id: &str, item: &Item) {
+        let (text, stamp) = (self.text(step), self.stamp(step));
+        let (is_deleted, have) = (item.winner.deleted, item.conflicts.len());
+        let written = || gate::written(&text);
+        let anew = |version: &mut Version, _: &[Version]| version.say(&text);
+        let deleted =
+            |deleted: bool| move |version: &mut Version, _: &[Version]| version.deleted = deleted;
+        let item_act = |how| Act::Change { id: gate::id(id), how, expected: None };
+        let mut considered = Vec::new();
+        let (act, how): (Act, Box<dyn Fn(&mut Version, &[Version])>) = match step.what {
+            What::Edit(_) if !is_deleted => (item_act(ItemAct::Update(written())), Box::new(anew)),
+            What::Delete(_) if !is_deleted => (item_act(ItemAct::Delete), Box::new(deleted(true))),
+            What::Edit(_) | What::Restore(_, true) if is_deleted => {
+                (item_act(ItemAct::Restore(Some(written()))), Box::new(anew))
+            }
+            What::Restore(_, false) if is_deleted => {
+                (item_act(ItemAct::Restore(None)), Box::new(deleted(false)))
+            }
+            What::Resolve(_, bits, keep) if have > 0 => {
+                considered = (0..have.min(8)).filter(|n| bits & (1 << n) != 0).collect();
+                let taken = keep.checked_sub(2).filter(|taken| *taken < have);
+                // What is taken is resolved.
+                considered.extend(taken.filter(|taken| !considered.contains(taken)));
+                let (keep, how): (_, Box<dyn Fn(&mut Version, &[Version])>) = match (keep, taken) {
+                    (0, _) => (Resolution::Winner, Box::new(|_, _| {})),
+                    (_, Some(n)) => (
+                        Resolution::Conflict(n),
+                        Box::new(move |version, conflicts| version.take(&conflicts[n])),
+                    ),
+                    _ => (Resolution::New(written()), Box::new(anew)),
+                };
+                let conflicts = Some(considered.clone());
+                (Act::Resolve { id: gate::id(id), keep, conflicts, expected: None }, how)
+            }
+            _ => return,
         };
-        self.change(step, id, act, |version| {
-            version.deleted = false;
-            version.title = format!("Title {said}");
-            version.text = format!("Text {said}");
-        })
-        .await;
-    }
-
-    async fn change(
-        &mut self,
-        step: &Step,
-        id: &str,
-        act: Act,
-        how: impl FnOnce(&mut plain::Version),
-    ) {
-        let stamp = self.stamp(step);
         let update = match self.gates.get_mut(step.at) {
             Some(gate) => {
                 gate.act(act).await;
                 gate.says(FORMS[0]).await[id].winner.history[0].clone()
             }
-            None => {
-                let endpoint = &mut self.plain[step.at - GATES];
-                endpoint.change(id, stamp, &[], |version, _| how(version))
-            }
-        };
-        self.made.push((id.to_owned(), update));
-    }
-
-    async fn resolve(&mut self, step: &Step, id: &str, item: &Item, considered: u8, keep: usize) {
-        let stamp = self.stamp(step);
-        let have = item.conflicts.len();
-        let said = format!("{} of {}", self.step, step.at);
-        let mut meant: Vec<usize> =
-            (0..have.min(8)).filter(|n| considered & (1 << n) != 0).collect();
-        if keep >= 2 && keep - 2 < have && !meant.contains(&(keep - 2)) {
-            // What is taken is resolved.
-            meant.push(keep - 2);
-        }
-        let update = match self.gates.get_mut(step.at) {
-            Some(gate) => {
-                let kept = match keep {
-                    0 => Resolution::Winner,
-                    n if n >= 2 && n - 2 < have => Resolution::Conflict(n - 2),
-                    _ => Resolution::New(gate::written(&said)),
-                };
-                let act = Act::Resolve {
-                    id: gate::id(id),
-                    keep: kept,
-                    conflicts: Some(meant),
-                    expected: None,
-                };
-                gate.act(act).await;
-                gate.says(FORMS[0]).await[id].winner.history[0].clone()
-            }
-            None => {
-                let endpoint = &mut self.plain[step.at - GATES];
-                endpoint.change(id, stamp, &meant, |version, conflicts| match keep {
-                    0 => {}
-                    n if n >= 2 && n - 2 < have => {
-                        let taken = &conflicts[n - 2];
-                        version.deleted = taken.deleted;
-                        version.title.clone_from(&taken.title);
-                        version.text.clone_from(&taken.text);
-                    }
-                    _ => {
-                        version.deleted = false;
-                        version.title = format!("Title {said}");
-                        version.text = format!("Text {said}");
-                    }
-                })
-            }
+            None => self.plain[step.at - GATES].change(id, stamp, &considered, how),
         };
         self.made.push((id.to_owned(), update));
     }
@@ -420,7 +320,6 @@ impl World {
     }
 }
 
-/// Plays the steps, lets everybody read everybody, and says what is wrong then.
 pub fn play(steps: &[Step]) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {

@@ -4,21 +4,17 @@ use super::site::{READER, SYNC, Site};
 use crate::support::document::{Document, Entry};
 use std::collections::BTreeMap;
 
-/// The most archives that are followed back.
 const ARCHIVES_LIMIT: usize = 10_000;
 
 /// Follows Feed History draft-05 section 6 (as READINGS 3 reads it) or RFC 5005 section 4.
 #[derive(Debug, Clone)]
 pub struct Historian {
-    /// The relation to the next older archive.
     relation: &'static str,
     /// Whether it honours `at:deleted-entry`.
     pub honours: bool,
-    /// The last archive that it stored.
     last: Option<String>,
     /// Its local store, by `atom:id` or `guid`.
     pub entries: BTreeMap<String, Entry>,
-    /// Archives that it could not read.
     pub missing: Vec<String>,
 }
 
@@ -90,7 +86,6 @@ pub enum Way {
     Window,
     /// For what came after the `until` that it cached.
     Since,
-    /// For a delta (RFC 3229).
     Delta,
 }
 
@@ -103,9 +98,7 @@ pub struct Subscriber {
     tag: Option<String>,
     /// Its local store, by sync id.
     pub entries: BTreeMap<String, Entry>,
-    /// How often it found itself out of sync.
     pub resets: u32,
-    /// How often it got a delta.
     pub deltas: u32,
 }
 
@@ -162,11 +155,8 @@ impl Subscriber {
 #[derive(Debug, Default)]
 pub struct Readers {
     tag: Option<String>,
-    /// What the one with deltas takes for the current entries.
     pub by_deltas: BTreeMap<String, Entry>,
-    /// The current entries of the other one.
     pub whole: BTreeMap<String, Entry>,
-    /// How often the first one got a delta.
     pub deltas: u32,
     /// How often it got a whole document where it asked for one.
     pub wholes: u32,

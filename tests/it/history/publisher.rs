@@ -1,16 +1,13 @@
 //! A publisher that does what publishers do, in Atom or RSS.
 
-use crate::support::{HOUR, Post, SITE, START, post, rss};
+use crate::support::{HOUR, Post, SITE, START, post, rss, with_deletions};
 use tidegate_core::model::Time;
 
-/// Something that a publisher does between two polls.
 #[derive(Debug, Clone)]
 pub enum Act {
     /// So many new posts.
     Publish(u8),
-    /// Another text for one of the posts that it shows.
     Edit(u8),
-    /// One of them gets another id.
     Rename(u8),
     /// One of them goes, and Atom says so.
     Delete(u8),
@@ -24,7 +21,6 @@ pub enum Act {
     Glitch(bool),
 }
 
-/// The publisher.
 pub struct Publisher {
     /// Newest first.
     posts: Vec<Post>,
@@ -34,7 +30,6 @@ pub struct Publisher {
     rss: bool,
     days: u32,
     turns: u32,
-    /// How many posts stood in older documents that were read.
     older: u32,
     /// What is wrong with the next document: it is empty, or else cut.
     glitch: Option<bool>,
@@ -132,17 +127,11 @@ impl Publisher {
             return rss(shown);
         }
         let text = crate::support::atom(SITE, shown);
-        let said = self.said_gone.iter().map(|id| {
-            format!(
-                "<at:deleted-entry xmlns:at=\"http://purl.org/atompub/tombstones/1.0\" \
-                 ref=\"{id}\" when=\"2027-01-01T00:00:00Z\"/>"
-            )
-        });
         // Links of its own, which lead nowhere from here.
         let links = "<link rel=\"prev-archive\" href=\"http://publisher.example/old\"/>\
                      <link rel=\"next\" href=\"http://publisher.example/page2\"/><updated>";
         let text = text.replacen("<updated>", links, 1);
-        text.replace("</feed>", &format!("{}</feed>", said.collect::<String>()))
+        with_deletions(&text, &self.said_gone)
     }
 }
 

@@ -17,9 +17,7 @@ use tidegate_store::Select;
 use tower::ServiceExt as _;
 
 const PUBLIC: &str = "https://gate.example";
-/// The address of the reader view.
 pub const READER: &str = "https://gate.example/feeds/news";
-/// The address of the sync view.
 pub const SYNC: &str = "https://gate.example/feeds/news/sync";
 
 /// What the gateway holds of an item.
@@ -32,7 +30,6 @@ pub struct Held {
     pub deleted: bool,
 }
 
-/// The gateway.
 pub struct Site {
     pub gate: Gate,
     clock: ManualClock,
@@ -51,17 +48,14 @@ impl Site {
         Self { gate, clock, router }
     }
 
-    /// Forgets everything that was rendered.
     pub fn forget(&mut self) {
         self.router = router(&self.gate, &self.clock);
     }
 
-    /// What the gateway answers: the status, the headers, the body.
     pub async fn ask(&self, address: &str) -> (u16, HeaderMap, String) {
         self.ask_with(address, &[]).await
     }
 
-    /// The same of a request with headers.
     pub async fn ask_with(
         &self,
         address: &str,
@@ -98,14 +92,12 @@ impl Site {
         Some((is_delta, text))
     }
 
-    /// A document that must be there.
     pub async fn text(&self, address: &str) -> String {
         let (status, _, text) = self.ask(address).await;
         assert_eq!(status, 200, "{address}: {text}");
         text
     }
 
-    /// Everything that the gateway holds, by sync id.
     pub async fn held(&self) -> BTreeMap<String, Held> {
         let view = self.gate.store.view(&self.gate.feed, Select::All).await.unwrap();
         let items = view.map(|view| view.items).unwrap_or_default();
@@ -127,7 +119,6 @@ impl Site {
     }
 }
 
-/// A gateway that polls nothing.
 fn router(gate: &Gate, clock: &ManualClock) -> Router {
     let (store, clock) = (Arc::clone(&gate.store), Arc::new(clock.clone()) as Arc<dyn Clock>);
     let services = Publisher::new("").services();

@@ -1,16 +1,10 @@
 //! Missing items that the operator says were deleted.
 
-use crate::support::{Gate, HOUR, Post, post};
+use super::days;
+use crate::support::sharing::first;
+use crate::support::{Gate, HOUR, post};
 use tidegate_core::model::SyncId;
 use tidegate_judge::record::DeletionError;
-
-fn window() -> Vec<Post> {
-    (1..=12).rev().map(post).collect()
-}
-
-fn without(days: &[u32]) -> Vec<Post> {
-    window().into_iter().filter(|p| !days.contains(&p.day)).collect()
-}
 
 async fn id_of(gate: &Gate, day: u32) -> SyncId {
     gate.known(&post(day).id).await.id
@@ -21,8 +15,9 @@ async fn what_waits_is_deleted_at_once() {
     let mut gate = Gate::new().await;
     // The wall clock is ahead of the running time, by which absences age.
     gate.lead = 5 * HOUR;
-    gate.posts(&window()).await;
-    gate.later(1).posts(&without(&[7])).await;
+    gate.posts(&days(1..=12)).await;
+    let without: Vec<_> = days(1..=12).into_iter().filter(|p| p.day != 7).collect();
+    gate.later(1).posts(&without).await;
     let since = gate.wall();
     gate.later(2);
     let id = id_of(&gate, 7).await;
@@ -41,7 +36,7 @@ async fn what_waits_is_deleted_at_once() {
 #[tokio::test]
 async fn what_is_listed_unknown_or_made_elsewhere_is_not_deleted() {
     let mut gate = Gate::new().await;
-    gate.posts(&window()).await;
+    gate.posts(&days(1..=12)).await;
     let listed = id_of(&gate, 7).await;
     assert_eq!(gate.delete_missing(&listed).await, Err(DeletionError::Listed));
     let unknown = SyncId::new("x.unknown").unwrap();
@@ -52,11 +47,9 @@ async fn what_is_listed_unknown_or_made_elsewhere_is_not_deleted() {
     gate.redact_item(&listed).await;
     assert_eq!(gate.delete_missing(&listed).await, Ok(None));
 
-    use crate::support::sharing::{entry, shared};
     let mut gate = Gate::new().await;
-    let (a, b) = (entry("a", "A", 1, &[(1, "REO", 1)]), entry("b", "B", 1, &[(1, "REO", 1)]));
-    gate.take(&shared(&[a.clone(), b])).await;
-    gate.later(1).take(&shared(&[a])).await;
+    gate.shares(&[first("a", "A"), first("b", "B")]).await;
+    gate.shares(&[first("a", "A")]).await;
     let shared = SyncId::new("x.b").unwrap();
     assert_eq!(gate.delete_missing(&shared).await, Err(DeletionError::NotObserved));
 }

@@ -30,31 +30,11 @@ async fn a_change_of_the_head_takes_a_tick_and_makes_no_version() {
     let mut gate = Gate::new().await;
     let head = "<title>News</title><description>of the day</description>";
     gate.take(&feed(head)).await;
-    assert!(
-        !tick(
-            &mut gate,
-            &format!("{head}<lastBuildDate>Fri, 20 Nov 2026 16:20:05 GMT</lastBuildDate>")
-        )
-        .await
-    );
-    assert!(!tick(&mut gate, &format!("{head}<generator>x 2.0</generator><ttl>5</ttl>")).await);
-    let counted = "<title>News</title><description>of the day</description>\
-        <x:readers xmlns:x=\"urn:x\">17</x:readers>";
-    assert!(!tick(&mut gate, counted).await);
-    let renamed = "<title>Olds</title><description>of the day</description>";
-    assert!(tick(&mut gate, renamed).await);
-    assert!(!tick(&mut gate, renamed).await);
-    for more in [
-        "<link>https://example.org/</link>",
-        "<link>https://example.org/</link><language>de</language>",
-        "<link>https://example.org/</link><language>de</language>\
-         <image><url>https://example.org/a.png</url><title>x</title></image>",
-        "<link>https://example.org/</link><language>de</language>\
-         <image><url>https://example.org/a.png</url><title>y</title></image>\
-         <managingEditor>ann@example.org (Ann)</managingEditor>",
-    ] {
-        assert!(tick(&mut gate, &format!("{renamed}{more}")).await, "{more}");
-    }
+    let counter = format!("{head}<x:readers xmlns:x=\"urn:x\">17</x:readers>");
+    assert!(!tick(&mut gate, &counter).await);
+    let renamed = head.replace("News", "Olds");
+    assert!(tick(&mut gate, &renamed).await);
+    assert!(!tick(&mut gate, &renamed).await);
 }
 
 #[tokio::test]

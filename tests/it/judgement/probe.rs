@@ -14,10 +14,9 @@ async fn with_a_hole() -> Gate {
     let mut gate = Gate::new().await;
     gate.options.probe = Probing::All;
     gate.posts(&days(1..=8)).await;
-    gate.later(1);
     let mut without = days(1..=8);
     without.remove(3);
-    assert_eq!(kinds(&gate.posts(&without).await), []);
+    assert_eq!(kinds(&gate.later(1).posts(&without).await), []);
     gate
 }
 
@@ -27,7 +26,7 @@ fn status(asked: &Url, code: u16) -> ProbeReply {
 
 /// Asks for what is to be asked; every item answers `code`, on a site that works.
 pub(super) async fn answer(gate: &mut Gate, code: u16) -> Verdict {
-    let snapshot = gate.store.snapshot(&gate.feed).await.unwrap().unwrap();
+    let snapshot = gate.snapshot().await;
     let plan = probe::plan(&gate.feed, FEED, &gate.options, &snapshot, gate.now, 4).unwrap();
     let made_up = probe::made_up(&plan.items[0].1, 7);
     let items = plan.items.iter().map(|(id, page)| (id.clone(), Some(status(page, code))));
@@ -42,7 +41,7 @@ pub(super) async fn answer(gate: &mut Gate, code: u16) -> Verdict {
 #[tokio::test]
 async fn answers_count_for_nothing_where_they_come_too_late_or_deletions_are_off() {
     let mut gate = with_a_hole().await;
-    let snapshot = gate.store.snapshot(&gate.feed).await.unwrap().unwrap();
+    let snapshot = gate.snapshot().await;
     let plan = probe::plan(&gate.feed, FEED, &gate.options, &snapshot, gate.now, 4).unwrap();
     let items = plan.items.iter().map(|(id, page)| (id.clone(), Some(status(page, 404))));
     let listed = status(&plan.listed, 200);
@@ -64,7 +63,7 @@ async fn what_was_seen_before_the_answer_still_counts() {
     gate.later(6).same().await;
     gate.later(6).same().await;
     answer(&mut gate, 503).await;
-    let snapshot = gate.store.snapshot(&gate.feed).await.unwrap().unwrap();
+    let snapshot = gate.snapshot().await;
     let absence = snapshot.known.iter().find_map(|known| known.absence.clone()).unwrap();
     assert_eq!(absence.observations, 3);
     assert_eq!(absence.probe.unwrap().asked, 1);
@@ -74,16 +73,14 @@ async fn what_was_seen_before_the_answer_still_counts() {
 async fn in_doubt() -> Gate {
     let mut gate = Gate::new().await;
     gate.posts(&days(1..=8)).await;
-    gate.later(1);
     let mut next = days(1..=9);
     next.remove(4);
-    assert_eq!(kinds(&gate.posts(&next).await), [Created]);
+    assert_eq!(kinds(&gate.later(1).posts(&next).await), [Created]);
     gate
 }
 
-/// How many questions would be asked now.
 async fn questions(gate: &Gate, feed: &str) -> usize {
-    let snapshot = gate.store.snapshot(&gate.feed).await.unwrap().unwrap();
+    let snapshot = gate.snapshot().await;
     let plan = probe::plan(&gate.feed, feed, &gate.options, &snapshot, gate.now, 4);
     plan.map_or(0, |plan| plan.items.len())
 }
@@ -94,8 +91,7 @@ async fn after_four_days(probing: Probing) -> (Vec<EventKind>, usize) {
     gate.options.probe = probing;
     let (mut said, mut asked) = (Vec::new(), 0);
     for _ in 0..4 * 24 {
-        gate.later(1);
-        said.extend(kinds(&gate.same().await));
+        said.extend(kinds(&gate.later(1).same().await));
         if questions(&gate, FEED).await > 0 {
             asked += 1;
             said.extend(kinds(&answer(&mut gate, 404).await));
@@ -129,11 +125,9 @@ async fn nothing_is_asked_by_default_that_is_not_long_in_doubt_or_is_private() {
 async fn two_questions_a_day_are_asked_by_default() {
     let mut gate = in_doubt().await;
     // A second one is in doubt a little later.
-    gate.later(1);
     let mut next = days(1..=10);
-    next.remove(5);
-    next.remove(4);
-    gate.posts(&next).await;
+    next.drain(4..6);
+    gate.later(1).posts(&next).await;
     gate.later(50);
     let mut asked = Vec::new();
     for hour in 0..30 {

@@ -4,7 +4,6 @@ use crate::support::{Gate, kinds};
 use tidegate_core::model::{EventKind, EventKind::*};
 use tidegate_store::Select;
 
-/// An item of an RSS document.
 #[derive(Clone)]
 struct Listed {
     id: String,
@@ -13,7 +12,6 @@ struct Listed {
     more: String,
 }
 
-/// A document of these items.
 fn rss(items: &[Listed]) -> String {
     let mut text = "<rss version=\"2.0\"><channel><title>Notes</title>\
          <link>https://notes.example/</link><description>d</description>"
@@ -53,28 +51,30 @@ async fn count(gate: &Gate) -> usize {
     gate.items(Select::All).await.len()
 }
 
-const SHORT: [(u32, &str); 7] = [
-    (40_207, "朝の海"),
-    (40_206, "雨のち晴れ"),
-    (40_205, "本棚"),
-    (40_204, "おみやげです"),
-    (40_203, "ねむい"),
-    (40_202, "駅前で"),
-    (40_201, "手紙"),
+fn created(events: &[EventKind]) -> usize {
+    events.iter().filter(|kind| **kind == Created).count()
+}
+
+const SHORT: [&str; 7] =
+    ["朝の海", "雨のち晴れ", "本棚", "おみやげです", "ねむい", "駅前で", "手紙"];
+const LONG: [&str; 7] = [
+    "The ferry is late once more",
+    "On the painting of small boats",
+    "What the lighthouse keeper reads",
+    "An evening in the old harbour",
+    "Nets and how they are mended",
+    "The market opens on Saturday",
+    "Fog, and what to do about it",
 ];
-const LONG: [(u32, &str); 7] = [
-    (40_207, "The ferry is late once more"),
-    (40_206, "On the painting of small boats"),
-    (40_205, "What the lighthouse keeper reads"),
-    (40_204, "An evening in the old harbour"),
-    (40_203, "Nets and how they are mended"),
-    (40_202, "The market opens on Saturday"),
-    (40_201, "Fog, and what to do about it"),
-];
+
+/// Posts with these titles, newest first.
+fn numbered(titles: [&'static str; 7]) -> Vec<(u32, &'static str)> {
+    (40_201..=40_207).rev().zip(titles).collect()
+}
 
 #[tokio::test]
 async fn a_parameter_that_changes_at_each_poll_makes_nothing_new() {
-    for titles in [SHORT, LONG] {
+    for titles in [SHORT, LONG].map(numbered) {
         let at = |titles: &[(u32, &str)], token: u32| {
             undated(titles, |n| format!("https://notes.example/diary/{n}?s=00{token}&m=1"))
         };
@@ -85,7 +85,7 @@ async fn a_parameter_that_changes_at_each_poll_makes_nothing_new() {
         assert_eq!((kinds(&verdict), verdict.held.as_deref()), (vec![Rekeyed; 5], None));
         // The new post is not kept back by what goes by another parameter, and slides.
         let verdict = gate.later(1).take(&rss(&at(&titles[1..6], 12))).await;
-        assert_eq!(kinds(&verdict).iter().filter(|kind| **kind == Created).count(), 1);
+        assert_eq!(created(&kinds(&verdict)), 1);
         assert_eq!(count(&gate).await, 6);
         // What had slid off comes back under another parameter.
         let verdict = gate.later(1).take(&rss(&at(&titles[2..], 13))).await;
@@ -112,6 +112,7 @@ const MORE: [fn(u32) -> String; 4] = [
 async fn another_session_in_every_address_makes_nothing_new_whatever_entries_have() {
     for more in MORE {
         for (titles, is_longer) in [(SHORT, false), (LONG, false), (SHORT, true), (LONG, true)] {
+            let titles = numbered(titles);
             let at = |titles: &[(u32, &str)], session: &str| -> Vec<Listed> {
                 let address = |n| format!("https://notes.example/diary/detail/{n}?sid={session}");
                 let mut items = undated(titles, address);
@@ -126,8 +127,8 @@ async fn another_session_in_every_address_makes_nothing_new_whatever_entries_hav
             for session in ["b2", "c3"] {
                 let items = at(&titles[begins..begins + 5], session);
                 let events = settled(&mut gate, &items).await;
-                let created = events.iter().filter(|kind| **kind == Created).count();
-                assert_eq!(created, usize::from(is_longer && session == "b2"), "{events:?}");
+                let new = usize::from(is_longer && session == "b2");
+                assert_eq!(created(&events), new, "{events:?}");
             }
             assert_eq!(count(&gate).await, 5 + usize::from(is_longer));
             let events = gate.store_events().await;
@@ -138,16 +139,13 @@ async fn another_session_in_every_address_makes_nothing_new_whatever_entries_hav
 
 #[tokio::test]
 async fn titles_in_their_order_are_the_same_posts_whatever_their_addresses() {
-    for titles in [SHORT, LONG] {
+    for titles in [SHORT, LONG].map(numbered) {
         let mut gate = Gate::new().await;
         gate.take(&rss(&undated(&titles[1..], |n| format!("https://notes.example/?p={n}")))).await;
         // The site moves to other addresses, and a new post comes as it does.
         let moved =
             undated(&titles[..6], |n| format!("https://new.example/archives/{}", n - 39_999));
-        assert_eq!(
-            settled(&mut gate, &moved).await.iter().filter(|kind| **kind == Created).count(),
-            1
-        );
+        assert_eq!(created(&settled(&mut gate, &moved).await), 1);
         assert_eq!(count(&gate).await, 7);
     }
 }
@@ -167,10 +165,9 @@ async fn short_notes_without_titles_are_known_by_their_row() {
     };
     let mut gate = Gate::new().await;
     gate.take(&rss(&notes(1..6, "a"))).await;
-    for (numbers, session, created) in [(1..6, "b", 0), (2..7, "c", 1), (2..7, "d", 0)] {
+    for (numbers, session, new) in [(1..6, "b", 0), (2..7, "c", 1), (2..7, "d", 0)] {
         let events = settled(&mut gate, &notes(numbers, session)).await;
-        let new = events.iter().filter(|kind| **kind == Created).count();
-        assert_eq!(new, created, "{session}: {events:?}");
+        assert_eq!(created(&events), new, "{session}: {events:?}");
     }
     assert_eq!(count(&gate).await, 6);
 }
@@ -226,7 +223,7 @@ async fn two_equal_titles_or_few_of_many_are_no_row() {
 #[tokio::test]
 async fn short_titles_and_days_of_a_zone_are_two_signs() {
     let dated = |address: fn(u32) -> String| -> Vec<Listed> {
-        let mut items = undated(&SHORT[..5], address);
+        let mut items = undated(&numbered(SHORT)[..5], address);
         for (item, day) in items.iter_mut().zip((10..20).rev()) {
             // Midnight in Tokyo.
             item.more = format!("<pubDate>{day} Mar 2026 00:00:00 +0900</pubDate>");

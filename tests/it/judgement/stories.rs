@@ -3,7 +3,7 @@
 //! where it does not name one of them, and whatever the wall clock does.
 
 use super::probe::answer;
-use crate::support::{Gate, Post, SITE, atom, kinds, post, rss};
+use crate::support::{Gate, Post, SITE, atom, kinds, post, rss, with_deletions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tidegate_core::model::{Decision, Deletions, EventKind, Order, Probing, Time};
@@ -28,7 +28,6 @@ const LEADS: [&[i64]; 5] = [
     &[YEAR, 0, YEAR, -YEAR, 0, 7 * YEAR],
 ];
 
-/// A document without the dates of its entries.
 fn without_dates(mut text: String) -> String {
     let dates =
         ["published", "updated", "pubDate"].map(|name| (format!("<{name}>"), format!("</{name}>")));
@@ -78,7 +77,6 @@ impl Wording {
     }
 }
 
-/// The post of a day in the words that are in force.
 fn worded(number: u32, wordings: &[Wording]) -> Post {
     let mut new = post(number);
     for wording in wordings.iter().filter(|wording| wording.is_of(number)) {
@@ -97,7 +95,6 @@ fn worded(number: u32, wordings: &[Wording]) -> Post {
     new
 }
 
-/// The posts of a document's words.
 fn posts(words: &[&str], wordings: &[Wording]) -> Vec<Post> {
     let mut posts: Vec<(u32, Post)> = Vec::new();
     for word in words.iter().filter(|word| **word != "empty") {
@@ -143,14 +140,8 @@ fn document(words: &[&str], wordings: &[Wording], write: fn(&[Post]) -> String) 
     if is_undated {
         text = without_dates(text);
     }
-    for post in parts.next().map(|gone| posts(gone, wordings)).unwrap_or_default() {
-        let said = format!(
-            "<at:deleted-entry xmlns:at=\"http://purl.org/atompub/tombstones/1.0\" ref=\"{}\" \
-             when=\"2026-02-01T00:00:00Z\"/></feed>",
-            post.id
-        );
-        text = text.replace("</feed>", &said);
-    }
+    let gone = parts.next().map(|gone| posts(gone, wordings)).unwrap_or_default();
+    text = with_deletions(&text, gone.into_iter().map(|post| post.id));
     if is_cut {
         let half = (0..=text.len() / 2).rev().find(|at| text.is_char_boundary(*at));
         text.truncate(half.unwrap());
@@ -168,23 +159,20 @@ fn moved(words: &[&str], by: u32, is_growing: bool) -> Vec<String> {
     [window].into_iter().chain(rest.iter().map(|word| (*word).to_owned())).collect()
 }
 
-/// What happens to a feed.
 #[derive(Clone)]
 enum Act {
-    /// Its publisher has this document.
     Document(String),
-    /// It has the same as before.
     Same,
-    /// The gateway comes to an older document.
     Older(String),
     Url(String),
+    /// The program makes fingerprints by another scheme, or by its own.
+    Scheme(bool),
     Decide(Decision),
     /// Missing items' own addresses answer so.
     Answer(u16),
     /// An operator takes the text of the post with this title away, or says that it was deleted.
     Redact(String),
     Delete(String),
-    /// Time alone does its work.
     Age,
 }
 
@@ -200,6 +188,7 @@ fn acts(line: &str, wordings: &[Wording], write: fn(&[Post]) -> String) -> (i64,
         ["same"] => vec![Act::Same],
         ["older", words @ ..] => vec![Act::Older(document(words, wordings, write))],
         ["url", url] => vec![Act::Url((*url).to_owned())],
+        ["scheme", which] => vec![Act::Scheme(*which == "other")],
         ["release"] => vec![Act::Decide(Decision::Release)],
         ["drop"] => vec![Act::Decide(Decision::Drop)],
         ["answer", code] => vec![Act::Answer(code.parse().unwrap())],
@@ -239,6 +228,10 @@ async fn perform(gate: &mut Gate, act: &Act) -> Option<Verdict> {
         }
         Act::Url(url) => {
             gate.url.clone_from(url);
+            None
+        }
+        Act::Scheme(is_other) => {
+            gate.other_scheme = *is_other;
             None
         }
         Act::Decide(decision) => {
@@ -329,7 +322,6 @@ impl Said {
     }
 }
 
-/// Everything that the store answers of the feed, as text.
 pub async fn everything(gate: &Gate) -> String {
     let (store, feed) = (&gate.store, &gate.feed);
     let snapshot = store.snapshot(feed).await.unwrap().unwrap();
@@ -352,7 +344,6 @@ pub async fn everything(gate: &Gate) -> String {
     all
 }
 
-/// The published ids of the reader view.
 async fn shown_ids(gate: &Gate) -> Vec<String> {
     gate.reader().await.into_iter().map(|(id, _)| id).collect()
 }
@@ -411,7 +402,6 @@ async fn check(
 /// What came of an act: events, whether the document is held, and in how many seconds another look can decide.
 type Step = (Vec<EventKind>, bool, Option<i64>);
 
-/// A story: its title, what is set of the feed, each setting with a value, and its lines.
 struct Story<'s> {
     title: &'s str,
     settings: Vec<(&'s str, &'s str)>,

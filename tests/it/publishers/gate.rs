@@ -17,7 +17,6 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 /// A verdict over a part of the ledger is made no more often.
 const LOOKS_MOST: usize = 5;
 
-/// One feed in a store in memory.
 pub struct Gate {
     inner: support::Gate,
     same: u32,
@@ -25,7 +24,6 @@ pub struct Gate {
     last: Option<(u128, bool)>,
 }
 
-/// What came of one poll.
 pub struct Seen {
     pub change: Option<Change>,
     pub held: Option<String>,
@@ -33,12 +31,10 @@ pub struct Seen {
     pub taken: Option<Completeness>,
 }
 
-/// Nothing in memory has to be waited for.
 fn ready<T>(future: impl Future<Output = T>) -> T {
     future.now_or_never().unwrap()
 }
 
-/// The rule that is switched off, by its name.
 fn without() -> Without {
     Without(std::env::var("TIDEGATE_PUBLISHERS_WITHOUT").into_iter().collect())
 }
@@ -55,7 +51,6 @@ impl Gate {
         ready(self.inner.store.snapshot(&self.inner.feed)).unwrap()
     }
 
-    /// The items of the reader view.
     pub fn reader(&self) -> Vec<Item> {
         let view = ready(self.inner.store.view(&self.inner.feed, Select::Current)).unwrap();
         view.map(|view| view.items).unwrap_or_default()
@@ -124,7 +119,6 @@ impl Gate {
         Seen { change: verdict.change, held: verdict.held, taken: None }
     }
 
-    /// A poll that finds these bytes.
     pub fn poll(&mut self, bytes: &[u8], now: Time) -> Option<Seen> {
         self.inner.now = now;
         let body = xxh3_128(bytes);

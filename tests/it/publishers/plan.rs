@@ -2,16 +2,13 @@
 
 use proptest::prelude::*;
 
-/// A publisher and its history.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub site: Site,
-    /// How many posts there are at the start.
     pub posts: u8,
     pub steps: Vec<Step>,
 }
 
-/// What does not change of a publisher.
 #[derive(Clone, Debug)]
 pub struct Site {
     pub atom: bool,
@@ -19,10 +16,8 @@ pub struct Site {
     pub order: Order,
     pub ids: Ids,
     pub path: PathStyle,
-    /// Whether entries have no links.
     pub unlinked: bool,
     pub dates: Dates,
-    /// Whether all posts have one title.
     pub untitled: bool,
     /// Whether an older post comes back where one is taken away from a full window.
     pub backfills: bool,
@@ -33,7 +28,6 @@ pub struct Site {
     pub poll_minutes: u16,
 }
 
-/// Which posts a document shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
     /// The newest so many.
@@ -42,22 +36,18 @@ pub enum Window {
     Span(u8),
     /// Those of the last so many days, but at least so many.
     SpanAtLeast(u8, u8),
-    /// Those of the present month.
     Monthly,
     /// Those of the present issue, so many each.
     Issue(u8),
     /// All, and the document says so.
     Complete,
-    /// All.
     Growing,
 }
 
-/// In which order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     NewestFirst,
     OldestFirst,
-    /// The last updated first.
     ByUpdate,
     /// By a rank that goes up and down; a front page.
     Ranked,
@@ -69,18 +59,14 @@ pub enum Order {
     Blocks(u8),
 }
 
-/// What entries call themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ids {
     /// A name that says nothing and never changes.
     Opaque,
-    /// The address of the post.
     Address,
-    /// Nothing.
     None,
 }
 
-/// What the address of a post is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathStyle {
     Number,
@@ -88,7 +74,6 @@ pub enum PathStyle {
     Date,
 }
 
-/// What the dates are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dates {
     True,
@@ -101,7 +86,6 @@ pub enum Dates {
     None,
 }
 
-/// Where an old post stays for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pinned {
     No,
@@ -121,15 +105,12 @@ pub struct Step {
 pub enum Action {
     /// Nothing but stamps.
     Quiet,
-    /// So many new posts.
     Post(u8),
     /// More new posts than the window shows.
     Burst,
-    /// A reader sees another text.
     Edit(u16),
     /// Every post gets another text: a new template.
     EditAll,
-    /// A post is taken away for good.
     Delete(u16),
     /// The same, and so many new ones come.
     DeleteAndPost(u16, u8),
@@ -168,9 +149,7 @@ pub enum Glitch {
     Empty,
     NoBytes,
     Html,
-    /// Cut at so many 256ths.
     Cut(u8),
-    /// A tag of one entry is broken.
     IllFormed(u16),
     /// Well-formed, with less than half of the entries; whether the top or one here and there.
     Shrunken(bool),
@@ -305,7 +284,6 @@ fn action() -> impl Strategy<Value = Action> {
     ]
 }
 
-/// Every publisher that there is.
 pub fn plan() -> impl Strategy<Value = Plan> {
     let hours = prop_oneof![4 => 1_u8..12, 3 => 12_u8..48, 3 => 72_u8..110];
     let step = (hours, action()).prop_map(|(hours, action)| Step { hours, action });

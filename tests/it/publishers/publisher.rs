@@ -1,19 +1,13 @@
 //! The publisher: its posts, and which of them a document shows.
 
 use crate::publishers::plan::{Dates, Ids, Order, PathStyle, Pinned, Rename, Site, Window};
+use crate::support::{HOUR, START};
 use tidegate_core::model::Time;
 
-/// 2026-01-01T00:00:00Z.
-const START: i64 = 1_767_225_600;
-pub const HOUR: i64 = 3600;
 pub const DAY: i64 = 24 * HOUR;
-/// How far the posts that were there at the start are apart.
 const FIRST_APART: i64 = 17 * HOUR;
-/// How many a publisher shows of each source or rank is at least this.
-const LEAST_SHOWN: usize = 1;
 
-/// A post, as its publisher knows it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Post {
     /// Its number, by which the test knows it whatever it is called.
     pub number: u32,
@@ -21,14 +15,11 @@ pub struct Post {
     pub issue: u32,
     pub when: i64,
     pub updated: i64,
-    /// How often it got another title.
     pub retitled: u32,
     /// How often a reader could see it change.
     pub revision: u32,
-    /// How often its text changed.
     pub text: u32,
     pub alive: bool,
-    /// Missing by accident.
     pub lost: bool,
     pub score: u64,
     /// Whether it was renamed other than by scheme and host.
@@ -39,7 +30,6 @@ pub struct Post {
     pub restored: bool,
 }
 
-/// The publisher at one time.
 pub struct Publisher {
     pub site: Site,
     pub posts: Vec<Post>,
@@ -50,7 +40,6 @@ pub struct Publisher {
     pub session: bool,
     pub generator: u32,
     pub swollen: usize,
-    /// Counts the documents.
     pub build: u64,
 }
 
@@ -111,15 +100,10 @@ impl Publisher {
             issue: self.issue,
             when,
             updated: when,
-            retitled: 0,
-            revision: 0,
-            text: 0,
             alive: true,
-            lost: false,
             score: mix(u64::from(number), 2) % 1000,
             renamed: self.session,
-            redated: false,
-            restored: false,
+            ..Post::default()
         });
     }
 
@@ -138,7 +122,6 @@ impl Publisher {
         }
     }
 
-    /// As many posts as a document shows, and some.
     pub fn window_size(&self) -> usize {
         match self.site.window {
             Window::Count(size) | Window::Issue(size) => usize::from(size) + 2,
@@ -207,7 +190,7 @@ impl Publisher {
                         list.truncate(size);
                     }
                     Order::Merged(sources) | Order::Blocks(sources) => {
-                        let each = (size / usize::from(sources)).max(LEAST_SHOWN);
+                        let each = (size / usize::from(sources)).max(1);
                         let mut counts = vec![0; usize::from(sources)];
                         list.retain(|p| {
                             let count = &mut counts[p.source as usize];
@@ -244,13 +227,11 @@ impl Publisher {
         self.posts.iter_mut().find(|p| p.number == number).unwrap()
     }
 
-    /// One of the posts that are shown.
     pub fn pick(&self, at: u16) -> Option<u32> {
         let shown = self.shown();
         shown.get(usize::from(at) % shown.len().max(1)).copied()
     }
 
-    /// One of the posts that live but are not shown.
     pub fn pick_old(&self, at: u16) -> Option<u32> {
         let shown = self.shown();
         let there = |p: &&Post| p.alive && !p.lost && !shown.contains(&p.number);

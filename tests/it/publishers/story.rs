@@ -2,11 +2,11 @@
 //! it, and what of that is wrong.
 
 use crate::publishers::gate::{Gate, Seen};
-use crate::publishers::kinds::Check;
 use crate::publishers::plan::{Action, Glitch, PathStyle, Plan, Window};
-use crate::publishers::publisher::{HOUR, Publisher};
+use crate::publishers::publisher::Publisher;
 use crate::publishers::truth::{Failure, InForce, Truth};
 use crate::publishers::write;
+use crate::support::HOUR;
 use std::collections::BTreeMap;
 use tidegate_core::model::{Completeness, Time};
 
@@ -15,7 +15,6 @@ const LAST: i64 = 120 * HOUR;
 /// A document with something missing by accident, or most of it, stands at most so long.
 const ACCIDENT_HOURS: i64 = 5;
 
-/// A story that is being told.
 struct Story {
     publisher: Publisher,
     gate: Gate,
@@ -23,16 +22,14 @@ struct Story {
     told: Vec<String>,
 }
 
-/// What a plan came to.
 pub struct Told {
     /// What went wrong, in order; the story ends there.
     pub failures: Vec<Failure>,
     /// What happened, a line for each document and, indented, what the gateway made of it.
     pub lines: Vec<String>,
-    pub checked: BTreeMap<Check, u64>,
+    pub checked: BTreeMap<&'static str, u64>,
 }
 
-/// Tells a plan.
 pub fn tell(plan: &Plan) -> Told {
     let mut story = Story {
         publisher: Publisher::new(&plan.site, plan.posts),
@@ -171,7 +168,6 @@ impl Story {
         self.stand(words, &text, &shown, false, stays);
     }
 
-    /// A document is in force for so long and is polled all the while.
     fn stand(&mut self, words: &str, text: &str, shown: &[u32], glitch: bool, stays: i64) {
         if !self.truth.failures.is_empty() {
             return;

@@ -1,18 +1,23 @@
 //! What must hold of a gateway in front of a publisher whose truth is known.
 
 use crate::publishers::gate::Seen;
-use crate::publishers::kinds::{Cause, Check, Kind};
 use crate::publishers::publisher::Publisher;
 use crate::publishers::write::number_of;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt::Arguments;
 use tidegate_core::model::{
-    Change, Completeness, EventKind, Item, ItemStatus, Snapshot, SyncId, Tick,
+    Change, Completeness, EventKind, Item, ItemStatus, LedgerEntry, Snapshot, SyncId, Tick,
 };
 
-/// A failed expectation.
+const TICK: &str = "a tick is not greater than the one before";
+const HISTORY: &str = "`updates` or the history went back";
+const HELD: &str = "a held document changed more than it may";
+const BROKEN: &str = "an entry of a broken document was believed";
+const SHOWN: &str = "the reader view has not what the document shows, or not in its order";
+
 #[derive(Clone, Debug)]
 pub struct Failure {
-    pub kind: Kind,
+    pub kind: &'static str,
     pub words: String,
 }
 
@@ -21,7 +26,7 @@ pub struct Failure {
 pub struct Truth {
     pub failures: Vec<Failure>,
     /// How often something was looked at that could have failed.
-    pub checked: BTreeMap<Check, u64>,
+    pub checked: BTreeMap<&'static str, u64>,
     post_of: HashMap<SyncId, u32>,
     items_of: BTreeMap<u32, Vec<SyncId>>,
     published: HashMap<SyncId, String>,
@@ -32,7 +37,6 @@ pub struct Truth {
     told: u64,
     /// The newest revision of each post that the gateway has taken in.
     taken: HashMap<u32, u32>,
-    deleted: HashSet<SyncId>,
     twice: HashSet<u32>,
     /// Posts that got a version from a document that was broken.
     broken: HashSet<u32>,
@@ -42,7 +46,6 @@ pub struct Truth {
     older: HashSet<u32>,
 }
 
-/// The document that is in force.
 pub struct InForce<'a> {
     pub publisher: &'a Publisher,
     /// The posts in it, where it is what the publisher means.
@@ -50,16 +53,26 @@ pub struct InForce<'a> {
     pub glitch: bool,
 }
 
+fn numbers(reader: &[Item]) -> Vec<u32> {
+    reader.iter().filter_map(|item| number_of(&item.shared.winner.data.xml)).collect()
+}
+
 impl Truth {
-    pub fn fail(&mut self, kind: Kind, words: impl Into<String>) {
+    pub fn fail(&mut self, kind: &'static str, words: impl Into<String>) {
         // What becomes of the item that it was before is looked at on.
-        if kind == Kind::RenamedIsAnother {
-            return self.check(Check::Apart);
+        if kind == "a renamed post is another item" {
+            return self.check("a renamed post became another item");
         }
         self.failures.push(Failure { kind, words: words.into() });
     }
 
-    fn check(&mut self, check: Check) {
+    fn expect(&mut self, holds: bool, kind: &'static str, words: Arguments<'_>) {
+        if !holds {
+            self.fail(kind, words.to_string());
+        }
+    }
+
+    fn check(&mut self, check: &'static str) {
         *self.checked.entry(check).or_insert(0) += 1;
     }
 
@@ -70,9 +83,9 @@ impl Truth {
     /// Takes in what came of a poll.
     pub fn seen(&mut self, seen: &Seen, force: &InForce<'_>, reader: &[Item]) {
         if seen.held.is_some() {
-            self.check(Check::Held);
+            self.check("a document was held");
         } else if seen.taken.is_some() && seen.change.as_ref().is_some_and(|c| c.tick.is_none()) {
-            self.check(Check::Quiet);
+            self.check("other bytes changed nothing");
         }
         let Some(change) = &seen.change else {
             self.view(seen, force, reader);
@@ -84,16 +97,13 @@ impl Truth {
         self.events(seen, change, force);
         if seen.held.is_some() {
             // New posts come out of it; nothing that was there changes.
-            let made =
-                change.events.iter().filter(|event| event.kind == EventKind::Created).count();
+            let made = change.events.iter().filter(|e| e.kind == EventKind::Created).count();
             let only_news = change.events.len() == made
                 && change.versions.len() == made
                 && change.latest.is_empty()
                 && change.skeleton.is_none()
                 && (made > 0 || change.tick.is_none() && change.order.is_none());
-            if !only_news {
-                self.fail(Kind::HeldIsSeen, format!("{:?}", change.events));
-            }
+            self.expect(only_news, HELD, format_args!("{:?}", change.events));
         }
         self.view(seen, force, reader);
     }
@@ -101,14 +111,12 @@ impl Truth {
     fn ticks(&mut self, change: &Change) {
         let told = std::mem::replace(&mut self.told, change.state.told.told);
         let is_news = !change.versions.is_empty() || (told != 0 && told != self.told);
-        if change.tick.is_some() != is_news {
-            self.fail(Kind::TickStoodStill, "a tick without news, or news without a tick");
-        }
+        let words = format_args!("a tick without news, or news without a tick");
+        self.expect(change.tick.is_some() == is_news, TICK, words);
         if let Some(tick) = change.tick {
-            if self.tick.is_some_and(|before| before >= tick) {
-                self.fail(Kind::TickStoodStill, format!("{:?} and then {tick}", self.tick));
-            }
-            self.tick = Some(tick);
+            let before = self.tick.replace(tick);
+            let rises = before.is_none_or(|before| before < tick);
+            self.expect(rises, TICK, format_args!("{before:?} and then {tick}"));
         }
     }
 
@@ -122,7 +130,7 @@ impl Truth {
             match self.post_of.get(id) {
                 Some(before) if *before != number => {
                     let words = format!("{id} was post {before} and is post {number} now");
-                    self.fail(Kind::TwoAreOne, words);
+                    self.fail("two posts are one item", words);
                 }
                 Some(_) => continue,
                 None => {}
@@ -135,28 +143,28 @@ impl Truth {
             if items.len() > 1 && !twice {
                 let moved = publisher.https || publisher.moved > 0;
                 let kind = match (publisher.get(number).renamed, moved) {
-                    _ if force.glitch || self.broken.contains(&number) => Kind::BrokenIsPublished,
-                    (true, _) => Kind::RenamedIsAnother,
-                    (false, true) => Kind::MovedIsAnother,
-                    (false, false) => Kind::SameIsAnother,
+                    _ if force.glitch || self.broken.contains(&number) => BROKEN,
+                    (true, _) => "a renamed post is another item",
+                    (false, true) => "a moved post is another item",
+                    (false, false) => "a post that nobody renamed is another item",
                 };
-                let words = format!("post {number} has the items {:?}", self.items_of[&number]);
-                self.fail(kind, words);
+                self.fail(
+                    kind,
+                    format!("post {number} has the items {:?}", self.items_of[&number]),
+                );
             }
         }
         for known in &change.known {
             let number = self.post_of.get(&known.id).copied();
             let before = self.published.insert(known.id.clone(), known.published_id.clone());
-            if let Some(before) = before.filter(|before| *before != known.published_id) {
-                let words = format!("{before} and then {}", known.published_id);
-                self.fail(Kind::PublishedIdChanged, words);
+            let now = &known.published_id;
+            if let Some(before) = before.filter(|before| before != now) {
+                self.fail("a published id changed", format!("{before} and then {now}"));
             }
             let Some(number) = number else { continue };
-            let first = *self.post_of_published.entry(known.published_id.clone()).or_insert(number);
-            if first != number {
-                let words = format!("{} is post {first} and post {number}", known.published_id);
-                self.fail(Kind::PublishedIdReused, words);
-            }
+            let first = *self.post_of_published.entry(now.clone()).or_insert(number);
+            let words = format_args!("{now} is post {first} and post {number}");
+            self.expect(first == number, "a published id stands for another post", words);
         }
     }
 
@@ -165,18 +173,16 @@ impl Truth {
             let updates = known.updates.value();
             let before = self.updates.insert(known.id.clone(), updates).unwrap_or(0);
             let versions = change.versions.iter().filter(|v| v.id == known.id).count();
-            if updates < before || (updates - before) as usize != versions {
-                let words = format!("{} updates after {before} and {versions} versions", updates);
-                self.fail(Kind::HistoryBroken, words);
-            }
+            let counted = updates >= before && (updates - before) as usize == versions;
+            let words = format_args!("{updates} updates after {before} and {versions} versions");
+            self.expect(counted, HISTORY, words);
             let sequences: Vec<u32> = known.history.iter().map(|u| u.sequence.value()).collect();
             let whens: Vec<_> = known.history.iter().map(|u| u.stamp.when()).collect();
             let newest_first = sequences.windows(2).all(|w| w[0] > w[1])
                 && whens.windows(2).all(|w| w[0] >= w[1])
-                && sequences.first() == Some(&updates);
-            if !newest_first || known.tick > change.tick.unwrap_or(known.tick) {
-                self.fail(Kind::HistoryBroken, format!("{:?}", known.history));
-            }
+                && sequences.first() == Some(&updates)
+                && known.tick <= change.tick.unwrap_or(known.tick);
+            self.expect(newest_first, HISTORY, format_args!("{:?}", known.history));
         }
     }
 
@@ -190,8 +196,7 @@ impl Truth {
             (of(EventKind::Backfilled).collect(), of(EventKind::Returned).collect());
         let oldest = self.taken.keys().filter(|number| !self.older.contains(number)).min();
         if !came.is_empty() && (came.len() < 5 || came.iter().max() >= oldest) {
-            let words = format!("{came:?} came in below {oldest:?}");
-            self.fail(Kind::OrderDiffers, words);
+            self.fail(SHOWN, format!("{came:?} came in below {oldest:?}"));
         }
         self.older.extend(came);
         self.older.retain(|number| !back.contains(number));
@@ -203,34 +208,25 @@ impl Truth {
             let Some(number) = self.post_of.get(&event.id).copied() else { continue };
             let post = force.publisher.get(number);
             match event.kind {
+                EventKind::Deleted if !post.alive => self.check("a deletion was found"),
                 EventKind::Deleted => {
-                    self.deleted.insert(event.id.clone());
-                    if !post.alive {
-                        self.check(Check::Found);
-                    } else {
-                        let cause = self.cause(number, force);
-                        let words =
-                            format!("post {number} ({}): {}", event.native_id, event.reason);
-                        self.fail(Kind::FalseTombstone(cause), words);
-                    }
+                    let words = format!("post {number} ({}): {}", event.native_id, event.reason);
+                    self.fail(self.cause(number, force), words);
                 }
-                EventKind::Undeleted => {
-                    self.deleted.remove(&event.id);
-                }
-                EventKind::Retired if post.alive => self.check(Check::Retired),
-                EventKind::Rekeyed if !post.renamed => self.check(Check::Moved),
+                EventKind::Retired if post.alive => self.check("a living item was retired"),
+                EventKind::Rekeyed if !post.renamed => self.check("a moved post stayed an item"),
                 // Two items of one post are not both as new as the post.
                 EventKind::Updated if !self.twice.contains(&number) => {
                     if self.taken.get(&number).is_some_and(|taken| *taken == post.revision) {
                         let words = format!("post {number}: {}", event.reason);
                         let broken = matches!(seen.taken, Some(Completeness::Salvaged(_)));
                         let kind = match broken || self.broken.contains(&number) {
-                            true => Kind::BrokenIsPublished,
-                            false => Kind::NoiseMadeAVersion,
+                            true => BROKEN,
+                            false => "what no reader sees made a version",
                         };
                         self.fail(kind, words);
                     }
-                    self.check(Check::Edited);
+                    self.check("an edit made a version");
                 }
                 _ => {}
             }
@@ -248,7 +244,7 @@ impl Truth {
                 let revision = force.publisher.get(*number).revision;
                 let behind = self.taken.get(number).is_some_and(|taken| *taken < revision);
                 if behind && !versions.contains(number) {
-                    self.fail(Kind::EditMadeNoVersion, format!("post {number}"));
+                    self.fail("what a reader sees made no version", format!("post {number}"));
                 }
             }
             force.shown.to_vec()
@@ -258,58 +254,54 @@ impl Truth {
         }
     }
 
-    fn cause(&self, number: u32, force: &InForce<'_>) -> Cause {
+    fn cause(&self, number: u32, force: &InForce<'_>) -> &'static str {
         let post = force.publisher.get(number);
         if self.twice.contains(&number) {
-            Cause::Twice
+            "a false tombstone: it was listed twice"
         } else if post.lost {
-            Cause::Lost
+            "a false tombstone: it was lost by accident"
         } else if !force.publisher.shown().contains(&number) {
             match (post.redated, post.restored) {
-                (true, _) => Cause::Redated,
-                (_, true) => Cause::BackUnseen,
-                _ => Cause::OutOfWindow,
+                (true, _) => "a false tombstone: it left the window by an earlier date",
+                (_, true) => "a false tombstone: it is back where the window does not show it",
+                _ => "a false tombstone: it left the window",
             }
         } else if force.glitch {
-            Cause::Glitch
+            "a false tombstone: the document is not what the publisher means"
         } else if post.renamed || force.publisher.https || force.publisher.moved > 0 {
-            Cause::Renamed
+            "a false tombstone: it is listed under another id"
         } else {
-            Cause::Listed
+            "a false tombstone: it is listed"
         }
     }
 
-    /// What a reader sees.
     fn view(&mut self, seen: &Seen, force: &InForce<'_>, reader: &[Item]) {
-        let numbers: Vec<u32> =
-            reader.iter().filter_map(|i| number_of(&i.shared.winner.data.xml)).collect();
+        let numbers = numbers(reader);
         let unique: HashSet<&str> = reader.iter().map(|i| i.published_id.as_str()).collect();
         let repeated = |shown: &[u32]| shown.len() - shown.iter().collect::<HashSet<_>>().len();
         let repeats = repeated(force.shown).max(repeated(&self.last_shown));
         if unique.len() + repeats < reader.len() {
             let ids: Vec<&str> = reader.iter().map(|i| i.published_id.as_str()).collect();
-            self.fail(Kind::ReaderDuplicate, format!("{ids:?}"));
+            self.fail("two items of the reader view have one published id", format!("{ids:?}"));
         }
         let gone: Vec<u32> =
             self.last_shown.iter().copied().filter(|n| !numbers.contains(n)).collect();
         match (&seen.taken, &seen.held) {
             (Some(Completeness::Full), None) if !force.glitch => {
                 // A copy, byte for byte, of what stands above is shown once.
-                let mut once = std::collections::HashSet::new();
-                let listed = force.shown.iter().copied().filter(|n| !self.older.contains(n));
-                let listed: Vec<u32> = listed.collect();
+                let mut once = HashSet::new();
+                let listed = self.without_older(force.shown);
                 let shown: Vec<u32> = listed.iter().copied().filter(|n| once.insert(*n)).collect();
                 if numbers != shown && numbers != listed {
-                    let words =
-                        format!("the document has {:?}, a reader sees {numbers:?}", force.shown);
-                    self.fail(Kind::OrderDiffers, words);
+                    let document = force.shown;
+                    let words = format!("the document has {document:?}, a reader sees {numbers:?}");
+                    self.fail(SHOWN, words);
                 }
                 self.last_shown = numbers;
             }
             (Some(Completeness::Salvaged(_)), None) => {
-                if !gone.is_empty() {
-                    self.fail(Kind::PartTookAway, format!("{gone:?}"));
-                }
+                let kind = "a part of a document took something away";
+                self.expect(gone.is_empty(), kind, format_args!("{gone:?}"));
                 self.last_shown = numbers;
             }
             (Some(_), Some(_)) if !force.glitch => {
@@ -317,9 +309,9 @@ impl Truth {
                 let (before, new): (Vec<u32>, Vec<u32>) = numbers.iter().partition(|n| was(n));
                 let lists_them = new.iter().all(|n| force.shown.contains(n));
                 if before != self.last_shown || !lists_them {
-                    let words =
-                        format!("a reader sees {numbers:?}, before it was {:?}", self.last_shown);
-                    self.fail(Kind::HeldIsSeen, words);
+                    let before = &self.last_shown;
+                    let words = format!("a reader sees {numbers:?}, before it was {before:?}");
+                    self.fail(HELD, words);
                 }
                 self.last_shown = numbers;
             }
@@ -328,25 +320,25 @@ impl Truth {
         }
     }
 
+    fn without_older(&self, shown: &[u32]) -> Vec<u32> {
+        shown.iter().copied().filter(|number| !self.older.contains(number)).collect()
+    }
+
     /// When all is done: the last document has stood for days.
     pub fn at_the_end(&mut self, force: &InForce<'_>, reader: &[Item], snapshot: &Snapshot) {
-        let numbers: Vec<u32> =
-            reader.iter().filter_map(|i| number_of(&i.shared.winner.data.xml)).collect();
-        let shown = force.shown.iter().filter(|number| !self.older.contains(number));
-        if !numbers.iter().eq(shown) {
-            let words = format!("it shows {:?}, a reader sees {numbers:?}", force.shown);
-            self.fail(Kind::NeverTaken, words);
-        }
-        let tombstones = snapshot
-            .known
-            .iter()
-            .filter(|k| matches!(k.standing, ItemStatus::Deleted { .. }))
-            .count();
-        let counted = (snapshot.state.living as usize, snapshot.state.tombstones as usize);
-        if counted != (snapshot.known.len() - tombstones, tombstones)
-            || snapshot.state.current as usize != reader.len()
-        {
-            self.fail(Kind::Miscounted, format!("{:?}", snapshot.state));
-        }
+        let numbers = numbers(reader);
+        let words = format_args!("it shows {:?}, a reader sees {numbers:?}", force.shown);
+        let same = numbers == self.without_older(force.shown);
+        self.expect(same, "a document that stays is not taken in", words);
+        let (state, known) = (&snapshot.state, &snapshot.known);
+        let is_deleted = |k: &&LedgerEntry| matches!(k.standing, ItemStatus::Deleted { .. });
+        let tombstones = known.iter().filter(is_deleted).count();
+        let counted = (state.living as usize, state.tombstones as usize, state.current as usize);
+        let right = counted == (known.len() - tombstones, tombstones, reader.len());
+        self.expect(
+            right,
+            "the state counts other items than there are",
+            format_args!("{state:?}"),
+        );
     }
 }

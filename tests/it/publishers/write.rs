@@ -10,12 +10,10 @@ pub fn marker(number: u32) -> String {
     format!("<!--post {number}-->")
 }
 
-/// The number of the post whose entry this is.
 pub fn number_of(xml: &str) -> Option<u32> {
     xml.split_once("<!--post ")?.1.split_once("-->")?.0.parse().ok()
 }
 
-/// A document that shows these posts.
 pub fn document(publisher: &Publisher, shown: &[u32]) -> String {
     let seed = if publisher.site.noisy { publisher.build } else { 0 };
     let entries: Vec<String> =
@@ -119,7 +117,6 @@ fn entry(publisher: &Publisher, post: &Post, seed: u64) -> String {
     out
 }
 
-/// What an editor wrote last.
 fn edition(post: &Post) -> &'static str {
     const SAID: [&str; 7] = [
         "Nobody was hurt.",

@@ -2,7 +2,7 @@
 
 use super::publisher::*;
 use super::support::{Gate, kinds};
-use tidegate_core::model::EventKind;
+use tidegate_core::model::EventKind::{self, *};
 use tidegate_format::parse::{self, Limits};
 
 /// An item of SSE 0.91: its version, and its updates from the topmost, each by whom and in which minute.
@@ -25,8 +25,13 @@ fn feed_091(items: &str) -> String {
     )
 }
 
-async fn conflicts(gate: &Gate) -> usize {
-    item(gate, "x.a").await.shared.conflicts.len()
+/// What its publisher writes an hour later, and what happened.
+async fn reads(gate: &mut Gate, items: &str) -> Vec<EventKind> {
+    kinds(&gate.later(1).take(&feed_091(items)).await)
+}
+
+async fn mark(gate: &Gate) -> Option<bool> {
+    item(gate, "x.a").await.sse091
 }
 
 /// Section 2.4: a history may have no updates. What one endpoint after the other writes is no conflict.
@@ -34,35 +39,29 @@ async fn conflicts(gate: &Gate) -> usize {
 async fn a_publisher_that_keeps_no_updates_brings_no_conflicts() {
     let mut gate = Gate::new().await;
     for (version, by) in [(1, "A"), (2, "B"), (4, "A"), (5, "B")] {
-        gate.take(&feed_091(&item_091(version, by, "", &[(by, version)]))).await;
-        assert_eq!(conflicts(&gate).await, 0, "{version}");
+        reads(&mut gate, &item_091(version, by, "", &[(by, version)])).await;
+        assert_eq!(sides(&gate, "x.a").await, [by], "{version}");
         assert_eq!(item(&gate, "x.a").await.shared.winner.updates.value(), version);
-        gate.later(1);
     }
     // Two edits of one version are one (section 4.4.1, n = 0).
-    let verdict = gate.take(&feed_091(&item_091(5, "at once", "", &[("A", 9)]))).await;
-    assert_eq!(kinds(&verdict), [EventKind::Updated]);
-    let a = item(&gate, "x.a").await;
-    assert_eq!((a.shared.winner.data.card.title.as_str(), a.sse091), ("at once", Some(true)));
-    assert_eq!(a.shared.conflicts[0].data.card.title, "B");
-    let again = gate.later(1).take(&feed_091(&item_091(5, "at once", "", &[("A", 9)]))).await;
-    assert_eq!(kinds(&again), []);
+    let at_once = item_091(5, "at once", "", &[("A", 9)]);
+    assert_eq!(reads(&mut gate, &at_once).await, [Updated]);
+    assert_eq!(sides(&gate, "x.a").await, ["at once", "B"]);
+    assert_eq!(mark(&gate).await, Some(true));
+    assert_eq!(reads(&mut gate, &at_once).await, []);
     // An update that knows the winner ends it.
-    gate.later(1).take(&feed_091(&item_091(6, "both", "", &[("B", 20), ("A", 9)]))).await;
-    let a = item(&gate, "x.a").await;
-    assert_eq!((a.shared.conflicts.len(), a.sse091), (0, Some(false)));
+    reads(&mut gate, &item_091(6, "both", "", &[("B", 20), ("A", 9)])).await;
+    assert_eq!((sides(&gate, "x.a").await.len(), mark(&gate).await), (1, Some(false)));
 }
 
 /// What was made here is known by nothing else: others may edit it by 0.91.
 #[tokio::test]
 async fn what_was_made_here_is_edited_by_0_91() {
     let mut gate = Gate::new().await;
-    let plain = "<item><title>ours</title><guid>urn:a</guid></item>";
-    gate.take(&feed_091(plain)).await;
+    reads(&mut gate, "<item><title>ours</title><guid>urn:a</guid></item>").await;
     let id = gate.known("urn:a").await.id.to_string();
-    gate.later(1);
     let edited = item_091(2, "theirs", "", &[("JEO", 2)]).replace("x.a", &id);
-    assert_eq!(kinds(&gate.take(&feed_091(&edited)).await), [EventKind::Updated]);
+    assert_eq!(reads(&mut gate, &edited).await, [Updated]);
     let a = item(&gate, &id).await;
     assert_eq!((a.shared.conflicts.len(), a.sse091), (0, Some(false)));
 }
@@ -71,12 +70,11 @@ async fn what_was_made_here_is_edited_by_0_91() {
 #[tokio::test]
 async fn an_item_that_came_by_1_0_is_merged_by_1_0() {
     let mut gate = Gate::new().await;
-    gate.take(&feed_091(&item_091(1, "one", "", &[("A", 1)]))).await;
-    gate.later(1).take(&shared(&[entry("a", "two", 2, &[(2, "B", 2), (1, "A", 1)])])).await;
-    assert_eq!(item(&gate, "x.a").await.sse091, None);
-    gate.later(1).take(&feed_091(&item_091(3, "three", "", &[("A", 3)]))).await;
-    let a = item(&gate, "x.a").await;
-    assert_eq!((a.shared.winner.data.card.title.as_str(), a.shared.conflicts.len()), ("three", 1));
+    reads(&mut gate, &item_091(1, "one", "", &[("A", 1)])).await;
+    gate.shares(&[entry("a", "two", 2, &[(2, "B", 2), (1, "A", 1)])]).await;
+    assert_eq!(mark(&gate).await, None);
+    reads(&mut gate, &item_091(3, "three", "", &[("A", 3)])).await;
+    assert_eq!(sides(&gate, "x.a").await, ["three", "two"]);
 }
 
 /// `conflict="true"` without details is known, and said again.
@@ -84,16 +82,14 @@ async fn an_item_that_came_by_1_0_is_merged_by_1_0() {
 async fn a_conflict_without_details_is_a_mark() {
     let mut gate = Gate::new().await;
     let marked = " conflict=\"true\"";
-    gate.take(&feed_091(&item_091(2, "marked", marked, &[("A", 2)]))).await;
-    assert_eq!(item(&gate, "x.a").await.sse091, Some(true));
-    gate.later(1).take(&feed_091(&item_091(3, "resolved", "", &[("A", 3), ("A", 2)]))).await;
-    assert_eq!(item(&gate, "x.a").await.sse091, Some(false));
+    reads(&mut gate, &item_091(2, "marked", marked, &[("A", 2)])).await;
+    assert_eq!(mark(&gate).await, Some(true));
+    let resolved = |more| item_091(3, "resolved", more, &[("A", 3), ("A", 2)]);
+    reads(&mut gate, &resolved("")).await;
+    assert_eq!(mark(&gate).await, Some(false));
     // A mark alone is news.
-    gate.later(1);
-    let verdict =
-        gate.take(&feed_091(&item_091(3, "resolved", marked, &[("A", 3), ("A", 2)]))).await;
-    assert_eq!(kinds(&verdict), [EventKind::Updated]);
-    assert_eq!(item(&gate, "x.a").await.sse091, Some(true));
+    assert_eq!(reads(&mut gate, &resolved(marked)).await, [Updated]);
+    assert_eq!(mark(&gate).await, Some(true));
 }
 
 /// Lists (OPML) have the sync markup of 0.91.
@@ -127,17 +123,16 @@ fn names_that_the_specification_does_not_know_are_named() {
     };
     let fine = entry("item_1_2005-05-21T11:43:33Z", "A", 1, &[(1, "REO1750%20(a)", 1)]);
     assert_eq!(warnings(&shared(std::slice::from_ref(&fine))), Vec::<String>::new());
-    let text = shared(&[entry("mit Abstand", "A", 2, &[(2, "Zoë", 2), (1, "50%", 1)]), fine]);
-    let found = warnings(&text);
+    let other = entry("mit Abstand", "A", 2, &[(2, "Zoë", 2), (1, "50%", 1)]);
+    let found = warnings(&shared(&[other, fine]));
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].contains("RFC 2141") && found[0].contains("first of 3"), "{found:?}");
 }
 
-/// `expires` is read (section 2.2).
 #[test]
 fn expires_is_a_hint() {
     let until = "<sx:sharing since=\"a\" until=\"b\" expires=\"2026-01-02T00:00:00Z\"/>";
-    let text = document(until, &[entry("a", "A", 1, &[(1, "REO", 1)]).markup()]);
+    let text = document(until, &[first("a", "A").markup()]);
     let read = parse::document(&text, None, &Limits::default()).unwrap();
     assert_eq!(
         read.head.hints.expires.map(|at| at.to_string()),
@@ -149,17 +144,16 @@ fn expires_is_a_hint() {
 #[tokio::test]
 async fn extensions_of_sync_stay_with_the_item() {
     let mut gate = Gate::new().await;
-    let with = |extra: &str, text: &str, updates: u32| {
-        let said =
-            sync("x.a", updates, extra, &[(updates, "REO", updates)], "<ext xmlns=\"urn:e\"/>");
-        shared(&[Shared { sync: said, ..entry("a", text, updates, &[]) }])
+    let with = |more: &str, text: &str, updates: u32| {
+        let a = entry("a", text, updates, &[(updates, "REO", updates)]);
+        [a.saying(more).holding("<ext xmlns=\"urn:e\"/>")]
     };
-    gate.take(&with(" later=\"1\"", "A", 1)).await;
+    gate.shares(&with("later=\"1\"", "A", 1)).await;
     let extras = item(&gate, "x.a").await.extras.unwrap();
     assert_eq!(extras.sync.attributes, [(None, "later".to_owned(), "1".to_owned())]);
     assert_eq!(extras.sync.elements, "<ext xmlns=\"urn:e\"/>");
-    assert_eq!(kinds(&gate.later(1).take(&with(" later=\"2\"", "A", 1)).await), [], "no version");
+    assert_eq!(gate.shares(&with("later=\"2\"", "A", 1)).await, [], "no version");
     assert_eq!(item(&gate, "x.a").await.extras.unwrap().sync.attributes[0].2, "2");
-    gate.later(1).take(&with("", "A2", 2)).await;
+    gate.shares(&with("", "A2", 2)).await;
     assert!(item(&gate, "x.a").await.extras.unwrap().sync.attributes.is_empty());
 }

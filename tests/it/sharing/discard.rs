@@ -3,38 +3,35 @@
 
 use super::publisher::*;
 use super::support::{Gate, kinds};
-use tidegate_core::model::{EventKind, ItemStatus, Origin, Tick};
-use tidegate_format::parse::{self, Limits};
-use tidegate_judge::record::{self, Verdict};
+use tidegate_core::model::EventKind::*;
+use tidegate_core::model::{Change, Decision, ItemStatus, Origin, Tick};
+use tidegate_judge::record::Verdict;
 use tidegate_store::{Past, PastSelect, Select};
 
 const ALL: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
+const BUT_F: &[&str] = &["a", "b", "c", "d", "e"];
 
 fn of(id: &'static str) -> String {
-    entry(id, id, 1, &[(1, "REO", 1)]).markup()
+    first(id, id).markup()
 }
 
 fn complete(until: &str, ids: &[&'static str]) -> String {
-    let entries: Vec<String> = ids.iter().map(|id| of(id)).collect();
-    document(&format!("<sx:sharing since=\"s0\" until=\"{until}\"/>"), &entries)
+    document(&bounds("s0", until), &ids.iter().map(|id| of(id)).collect::<Vec<_>>())
 }
 
 /// A gateway that knows all six up to `s5`.
 async fn following() -> Gate {
     let mut gate = Gate::new().await;
     let partial = document(&sharing("s1", "s5"), &ALL.map(of));
-    with(&mut gate, &partial, Some(&complete("s5", &ALL)), None).await;
-    assert_eq!(gate.store_state().await.upstream_until.as_deref(), Some("s5"));
-    gate.later(1);
+    gate.finds(&partial, Some(&complete("s5", &ALL))).await;
+    assert_eq!(gate.until().await, "s5");
     gate
 }
 
 /// The publisher's window begins after what the gateway knows; its complete feed lists these.
 async fn missed(gate: &mut Gate, until: &str, ids: &[&'static str]) -> Verdict {
     let partial = document(&sharing("s7", "s9"), &[]);
-    let verdict = with(gate, &partial, Some(&complete(until, ids)), None).await;
-    gate.later(1);
-    verdict
+    with(gate.later(1), &partial, Some(&complete(until, ids)), None).await
 }
 
 async fn ids(gate: &Gate, select: Select) -> Vec<String> {
@@ -54,9 +51,9 @@ async fn is_discarded(gate: &Gate, id: &str) -> bool {
 async fn what_the_complete_feed_does_not_list_leaves_all_views() {
     let mut gate = following().await;
     let before = gate.store_state().await;
+    let verdict = missed(&mut gate, "s9", BUT_F).await;
     let then = gate.now;
-    let verdict = missed(&mut gate, "s9", &["a", "b", "c", "d", "e"]).await;
-    assert_eq!(kinds(&verdict), [EventKind::Discarded]);
+    assert_eq!(kinds(&verdict), [Discarded]);
     assert_eq!(verdict.events()[0].id.as_str(), "x.f");
     assert!(verdict.events()[0].reason.contains("does not list it"));
     for select in [Select::Current, Select::All, Select::After(Tick::at(gate.now))] {
@@ -66,7 +63,7 @@ async fn what_the_complete_feed_does_not_list_leaves_all_views() {
     assert!(is_discarded(&gate, "x.f").await);
     let after = gate.store_state().await;
     assert_eq!((after.living, after.tombstones), (5, 0));
-    assert_eq!(after.upstream_until.as_deref(), Some("s9"));
+    assert_eq!(gate.until().await, "s9");
     // Every subscriber of ours is out of sync now, and learns that something changed.
     assert!(after.tick > before.tick);
     assert_eq!((after.window_start, after.complete_start), (after.tick, after.tick));
@@ -80,7 +77,7 @@ async fn what_the_complete_feed_does_not_list_leaves_all_views() {
         assert_eq!(has, is_there, "{at}");
     }
     // Nothing more comes of it.
-    assert_eq!(kinds(&missed(&mut gate, "s9", &["a", "b", "c", "d", "e"]).await), []);
+    assert_eq!(kinds(&missed(&mut gate, "s9", BUT_F).await), []);
     assert_eq!(gate.store_state().await.window_start, after.window_start);
 }
 
@@ -89,40 +86,32 @@ async fn what_the_complete_feed_does_not_list_leaves_all_views() {
 async fn a_subscriber_of_ours_discards_it_too() {
     let mut gate = following().await;
     let until = gate.store_state().await.tick.unwrap().to_string();
-    missed(&mut gate, "s9", &["a", "b", "c", "d", "e"]).await;
+    missed(&mut gate, "s9", BUT_F).await;
     let since = gate.store_state().await.window_start.unwrap().to_string();
     assert!(since > until, "{since} {until}");
     let mut next = Gate::new().await;
     let first = document(&sharing("0", &until), &ALL.map(of));
-    with(&mut next, &first, Some(&complete(&until, &ALL)), None).await;
-    next.later(1);
+    next.finds(&first, Some(&complete(&until, &ALL))).await;
     let ours = document(&sharing(&since, &since), &[]);
-    let document = parse::document(&ours, None, &Limits::default()).unwrap();
-    let snapshot = next.snapshot().await;
-    assert!(record::needs_complete(Some(&snapshot), &document));
-    let listed = ["a", "b", "c", "d", "e"];
-    let verdict = with(&mut next, &ours, Some(&complete(&since, &listed)), None).await;
-    assert_eq!(kinds(&verdict), [EventKind::Discarded]);
+    assert!(next.needs_complete(&ours).await);
+    assert_eq!(next.finds(&ours, Some(&complete(&since, BUT_F))).await, [Discarded]);
 }
 
 /// A complete feed that is a part, or older than what is known, or says nothing of how far it goes.
 #[tokio::test]
 async fn a_complete_feed_that_was_not_read_whole_costs_nothing() {
-    let few = ["a", "b", "c", "d", "e"];
-    let whole = complete("s9", &few);
+    let whole = complete("s9", BUT_F);
     let cut = format!("{}<entry><title>A ", whole.rsplit_once("<entry>").unwrap().0);
-    let bare = whole.replace("<sx:sharing since=\"s0\" until=\"s9\"/>", "");
-    for complete in [complete("s4", &few), cut, bare] {
+    let bare = whole.replace(&bounds("s0", "s9"), "");
+    let partial = document(&sharing("s7", "s9"), &[]);
+    for complete in [complete("s4", BUT_F), cut, bare] {
         let mut gate = following().await;
-        let partial = document(&sharing("s7", "s9"), &[]);
-        let verdict = with(&mut gate, &partial, Some(&complete), None).await;
-        assert_eq!(kinds(&verdict), [], "{complete}");
+        assert_eq!(gate.finds(&partial, Some(&complete)).await, [], "{complete}");
         assert!(!is_discarded(&gate, "x.f").await);
     }
     // Nor does one that is in sync, or at its first look.
     let mut gate = following().await;
-    let partial = document(&sharing("s5", "s9"), &[]);
-    with(&mut gate, &partial, Some(&whole), None).await;
+    gate.finds(&document(&sharing("s5", "s9"), &[]), Some(&whole)).await;
     assert!(!is_discarded(&gate, "x.f").await);
 }
 
@@ -130,12 +119,10 @@ async fn a_complete_feed_that_was_not_read_whole_costs_nothing() {
 #[tokio::test]
 async fn what_is_listed_anywhere_stays() {
     let mut gate = following().await;
-    let broken = of("e").replace("updates=\"1\"", "updates=\"0\"");
-    let mut listed: Vec<String> = ["a", "b", "c", "d"].into_iter().map(of).collect();
-    listed.push(broken);
-    let all = document("<sx:sharing since=\"s0\" until=\"s9\"/>", &listed);
+    let mut listed = ["a", "b", "c", "d", "e"].map(of);
+    listed[4] = listed[4].replace("updates=\"1\"", "updates=\"0\"");
     let partial = document(&sharing("s7", "s9"), &[of("f")]);
-    with(&mut gate, &partial, Some(&all), None).await;
+    gate.finds(&partial, Some(&document(&bounds("s0", "s9"), &listed))).await;
     for id in ["x.e", "x.f"] {
         assert!(!is_discarded(&gate, id).await, "{id}");
     }
@@ -148,15 +135,15 @@ async fn what_was_made_here_stays() {
     let own = gate.store.endpoint().to_string();
     let first = entry("a", "a", 2, &[(2, "REO", 2), (1, &own, 1)]).markup();
     let last = entry("b", "b", 2, &[(2, &own, 2), (1, "REO", 1)]).markup();
-    let rest = ["c", "d", "e", "f"].map(of);
-    let all = [vec![first, last], rest.to_vec()].concat();
+    let all = [first, last, of("c"), of("d"), of("e"), of("f")];
     let issued = ["x.a", "x.b"].map(|name| (id(name), tidegate_core::model::Count::new(2).ok()));
     let issued = issued.into_iter().collect();
-    let whole = document("<sx:sharing since=\"s0\" until=\"s5\"/>", &all);
+    let whole = document(&bounds("s0", "s5"), &all);
     with(&mut gate, &document(&sharing("s1", "s5"), &[]), Some(&whole), Some(&issued)).await;
     assert_eq!(ids(&gate, Select::All).await.len(), 6);
     // Of another first source, and made in this gateway.
-    let mut change = empty(&gate).await;
+    let state = gate.store_state().await;
+    let mut change = Change::of_state(gate.feed.clone(), state.revision, gate.now, state);
     for (name, origin) in [("x.c", Origin::Local), ("x.d", Origin::Feed(gate.feed.clone()))] {
         let snapshot = gate.snapshot().await;
         let mut known = snapshot.known.into_iter().find(|k| k.id.as_str() == name).unwrap();
@@ -164,16 +151,9 @@ async fn what_was_made_here_stays() {
         change.known.push(known);
     }
     gate.store.commit(change).await.unwrap();
-    gate.later(1);
     let verdict = missed(&mut gate, "s9", &["e", "f"]).await;
-    assert!(!kinds(&verdict).contains(&EventKind::Discarded), "{:?}", verdict.events());
+    assert!(!kinds(&verdict).contains(&Discarded), "{:?}", verdict.events());
     assert_eq!(verdict.held, None);
-}
-
-/// A change of nothing.
-async fn empty(gate: &Gate) -> tidegate_core::model::Change {
-    let state = gate.store_state().await;
-    tidegate_core::model::Change::of_state(gate.feed.clone(), state.revision, gate.now, state)
 }
 
 /// A complete feed that comes empty, or mostly so, is held first.
@@ -186,15 +166,11 @@ async fn one_that_lists_little_is_held_first() {
         assert!(held.starts_with(kind) && held.contains("the complete feed"), "{held}");
         assert_eq!(ids(&gate, Select::All).await.len(), 6);
         // It is read again at the next look, for the feed is known no further than before.
-        assert_eq!(gate.store_state().await.upstream_until.as_deref(), Some("s5"));
-        let mut looks = 1;
-        loop {
-            let verdict = missed(&mut gate, "s9", listed).await;
+        assert_eq!(gate.until().await, "s5");
+        let mut looks = 2;
+        while missed(&mut gate, "s9", listed).await.held.is_some() {
             looks += 1;
             assert!(looks < 40);
-            if verdict.held.is_none() {
-                break;
-            }
         }
         assert!(looks > hours, "{looks}");
         assert_eq!(ids(&gate, Select::All).await.len(), listed.len());
@@ -206,22 +182,22 @@ async fn one_that_lists_little_is_held_first() {
     assert!(missed(&mut gate, "s9", &[]).await.held.is_some());
     assert!(missed(&mut gate, "s9", &ALL).await.held.is_none());
     assert_eq!(ids(&gate, Select::All).await.len(), 6);
-    assert_eq!(gate.store_state().await.upstream_until.as_deref(), Some("s9"));
+    assert_eq!(gate.until().await, "s9");
     // The operator decides.
     let mut gate = following().await;
     missed(&mut gate, "s9", &["a"]).await;
-    gate.decide(tidegate_core::model::Decision::Release).await;
-    assert_eq!(kinds(&missed(&mut gate, "s9", &["a"]).await), [EventKind::Discarded; 5]);
+    gate.decide(Decision::Release).await;
+    assert_eq!(kinds(&missed(&mut gate, "s9", &["a"]).await), [Discarded; 5]);
 }
 
 /// What comes back is what its publisher says of it then, under the ids that it had.
 #[tokio::test]
 async fn what_was_discarded_comes_back_under_its_ids() {
     let mut gate = following().await;
-    missed(&mut gate, "s9", &["a", "b", "c", "d", "e"]).await;
+    missed(&mut gate, "s9", BUT_F).await;
     let partial = document(&sharing("s8", "t1"), &[of("f")]);
-    let verdict = with(&mut gate, &partial, None, None).await;
-    assert_eq!(kinds(&verdict), [EventKind::Created]);
+    let verdict = with(gate.later(1), &partial, None, None).await;
+    assert_eq!(kinds(&verdict), [Created]);
     assert!(verdict.events()[0].reason.contains("after it was discarded"));
     let f = item(&gate, "x.f").await;
     assert_eq!((f.published_id.as_str(), f.standing), ("urn:f", ItemStatus::Current));
@@ -234,18 +210,14 @@ async fn what_was_discarded_comes_back_under_its_ids() {
 async fn another_address_discards_nothing_of_the_first_one() {
     let mut gate = following().await;
     gate.url = "http://other.example/".to_owned();
-    for until in ["s9", "t9"] {
-        let partial = document(&sharing(if until == "s9" { "s7" } else { "t7" }, until), &[]);
-        let new = entry("g", "g", 1, &[(1, "REO", 1)]).markup();
-        let listed = ["a", "b", "c", "d", "e"].map(of);
-        let all = [listed.to_vec(), vec![new]].concat();
-        let all = document(&format!("<sx:sharing since=\"s0\" until=\"{until}\"/>"), &all);
-        with(&mut gate, &partial, Some(&all), None).await;
-        gate.later(1);
+    for (since, until) in [("s7", "s9"), ("t7", "t9")] {
+        let partial = document(&sharing(since, until), &[]);
+        let all = complete(until, &["a", "b", "c", "d", "e", "g"]);
+        gate.finds(&partial, Some(&all)).await;
         assert!(!is_discarded(&gate, "x.f").await, "{until}");
     }
     // What came from there is.
     let partial = document(&sharing("u7", "u9"), &[]);
-    with(&mut gate, &partial, Some(&complete("u9", &["a", "b", "c", "d", "e"])), None).await;
+    gate.finds(&partial, Some(&complete("u9", BUT_F))).await;
     assert!(is_discarded(&gate, "x.g").await && !is_discarded(&gate, "x.f").await);
 }

@@ -10,7 +10,6 @@ fn document() -> &'static Value {
     DOCUMENT.get_or_init(|| tidegate_serve::api_description("/"))
 }
 
-/// The operation at an address, without its query.
 fn operation(method: &str, path: &str) -> Option<&'static Value> {
     let path = path.split('?').next().unwrap();
     let steps: Vec<&str> = path.split('/').collect();
@@ -27,7 +26,6 @@ fn operation(method: &str, path: &str) -> Option<&'static Value> {
     item.get(method.to_lowercase())
 }
 
-/// What an operation says of an answer.
 fn response(operation: &'static Value, status: u16) -> &'static Value {
     let responses = &operation["responses"];
     let said = responses.get(status.to_string()).unwrap_or(&responses["default"]);
@@ -37,7 +35,6 @@ fn response(operation: &'static Value, status: u16) -> &'static Value {
     }
 }
 
-/// Checks a value against a schema of the document.
 fn check(schema: &Value, value: &Value, what: &str) {
     static KNOWN: OnceLock<Mutex<HashMap<String, Validator>>> = OnceLock::new();
     let mut known = KNOWN.get_or_init(Mutex::default).lock().unwrap_or_else(|e| e.into_inner());
@@ -56,7 +53,6 @@ fn check(schema: &Value, value: &Value, what: &str) {
     assert!(faults.is_empty(), "{what}: {}", faults.join("\n"));
 }
 
-/// Checks an answer.
 pub fn check_answer(method: &str, path: &str, (status, kind): (u16, &str), value: &Value) {
     let what = format!("{method} {path} {status}");
     let Some(operation) = operation(method, path) else {

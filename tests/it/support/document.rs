@@ -24,7 +24,6 @@ pub struct Entry {
     pub deleted: bool,
 }
 
-/// A feed document.
 #[derive(Debug, Default)]
 pub struct Document {
     pub links: BTreeMap<String, String>,
@@ -32,7 +31,6 @@ pub struct Document {
     pub deletions: Vec<String>,
     pub is_archive: bool,
     pub is_complete: bool,
-    /// When it was updated; nothing in RSS.
     pub updated: String,
     pub since: Option<String>,
     pub until: Option<String>,

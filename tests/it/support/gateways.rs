@@ -19,8 +19,8 @@ const DEFAULTS: [(&str, &[(&str, &str)]); 3] = [
     ("polling", &[("allow_private", ""), ("host_spacing", "0s"), ("min_interval", "365d")]),
 ];
 
-/// A configuration of tests: what `text` says, and the rest.
-pub fn configuration(text: &str) -> Config {
+/// What `text` says, and the rest.
+pub fn complete(text: &str) -> String {
     let mut text = text.to_owned();
     for (table, keys) in DEFAULTS {
         let head = format!("[{table}]\n");
@@ -43,6 +43,12 @@ pub fn configuration(text: &str) -> Config {
             text.insert_str(at, &line);
         }
     }
+    text
+}
+
+/// A configuration of tests.
+pub fn configuration(text: &str) -> Config {
+    let text = complete(text);
     let checked = config::check("t.toml", &text);
     let mut config = checked.unwrap_or_else(|faults| panic!("{faults}\n{text}")).config;
     // The clocks of tests stand still.
@@ -50,7 +56,6 @@ pub fn configuration(text: &str) -> Config {
     config
 }
 
-/// A gateway that runs.
 pub struct Running {
     pub config: Config,
     /// The clock that it goes by, where it is not that of the system.
@@ -69,12 +74,10 @@ impl std::ops::Deref for Running {
 }
 
 impl Running {
-    /// With the clock of the system.
     pub async fn start(text: &str) -> Self {
         Self::of(configuration(text), None).await
     }
 
-    /// With a clock that the test sets.
     pub async fn start_at(now: Time, text: &str) -> Self {
         Self::of(configuration(text), Some(now)).await
     }
@@ -112,21 +115,29 @@ impl Running {
         self.close().await;
     }
 
+    fn clock(&mut self, now: Time) -> &ManualClock {
+        self.now = now;
+        self.clock.as_ref().unwrap()
+    }
+
     pub fn later(&mut self, time: Duration) {
-        self.now = self.now.plus(time);
-        self.clock.as_ref().unwrap().set(self.now);
+        let now = self.now.plus(time);
+        self.clock(now).set(now);
+    }
+
+    pub fn pass(&mut self, seconds: u64) {
+        self.later(Duration::from_secs(seconds));
     }
 
     /// Sets the wall clock ahead, while no time passes.
     pub fn leap(&mut self, time: Duration) {
-        self.now = self.now.plus(time);
-        self.clock.as_ref().unwrap().leap(self.now);
+        let now = self.now.plus(time);
+        self.clock(now).leap(now);
     }
 
-    /// Turns the clock back.
     pub fn turn_back(&mut self, time: Duration) {
-        self.now = self.now.minus(time);
-        self.clock.as_ref().unwrap().set(self.now);
+        let now = self.now.minus(time);
+        self.clock(now).set(now);
     }
 
     pub fn client(&self) -> &reqwest::Client {
@@ -137,14 +148,12 @@ impl Running {
         format!("http://{}{path}", self.address())
     }
 
-    /// What it answers to everybody.
     pub async fn get(&self, path: &str) -> (u16, HeaderMap, String) {
         let answer = self.client.get(self.url(path)).send().await.unwrap();
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
         (status, headers, answer.text().await.unwrap())
     }
 
-    /// A document that must be there.
     pub async fn text(&self, path: &str) -> String {
         let (status, _, text) = self.get(path).await;
         assert_eq!(status, 200, "{path}: {text}");
@@ -169,7 +178,6 @@ impl Running {
         (status, value)
     }
 
-    /// Polls a feed now, without an error.
     pub async fn poll(&self, feed: &str) {
         let name = FeedName::new(feed).unwrap();
         let report = self.operator().poll_now(&name).await.unwrap();
@@ -198,8 +206,7 @@ pub struct Paper {
 impl Paper {
     pub async fn start(media_type: &'static str, text: &str) -> Self {
         let publisher = Publisher::start().await;
-        let url = publisher.address("/");
-        let paper = Self { publisher, media_type, url };
+        let paper = Self { url: publisher.address("/"), publisher, media_type };
         paper.print(text);
         paper
     }
@@ -210,7 +217,6 @@ impl Paper {
     }
 }
 
-/// The name of the one feed of each.
 pub fn name() -> FeedName {
     FeedName::new("news").unwrap()
 }
@@ -228,12 +234,10 @@ pub async fn poll(gateway: &Running) {
     gateway.poll("news").await;
 }
 
-/// The address of a view.
 pub fn address(gateway: &Running, view: &str) -> String {
     gateway.url(&format!("/feeds/news{view}"))
 }
 
-/// What is served there.
 pub async fn get(gateway: &Running, view: &str) -> String {
     gateway.text(&format!("/feeds/news{view}")).await
 }

@@ -10,9 +10,10 @@ pub mod publisher;
 pub mod shared_items;
 pub mod sharing;
 
-pub use post::{HOUR, Post, SITE, START, atom, post, rss};
+pub use post::{HOUR, Post, SITE, START, atom, post, rss, with_deletions};
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
@@ -28,10 +29,32 @@ use tidegate_store::portable::ImportMessage;
 use tidegate_store::{Select, Store, View};
 use tokio::sync::mpsc;
 
-/// What of `all` a landing tries: one in `every`. `.ci/long properties` sets `TIDEGATE_ALL` and tries each.
-pub fn sample<T>(all: impl IntoIterator<Item = T>, every: usize) -> Vec<T> {
-    let is_all = std::env::var_os("TIDEGATE_ALL").is_some();
-    all.into_iter().step_by(if is_all { 1 } else { every }).collect()
+/// A file or folder of the repository.
+pub fn root(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// Every file below a folder, in order.
+pub fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display())) {
+        let path = entry.unwrap().path();
+        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
+    }
+    found.sort();
+    found
+}
+
+/// The documents, `.xml`, `.json` or `.opml`, in a folder of the corpus that `TIDEGATE_CORPUS` names.
+pub fn corpus(part: &str) -> Option<Vec<PathBuf>> {
+    let Some(corpus) = std::env::var_os("TIDEGATE_CORPUS") else {
+        println!("skipped: TIDEGATE_CORPUS is not set");
+        return None;
+    };
+    let mut documents = files(&PathBuf::from(corpus).join(part));
+    documents
+        .retain(|path| path.extension().is_some_and(|e| e == "xml" || e == "json" || e == "opml"));
+    Some(documents)
 }
 
 /// Numbers that look random and are the same each time.
@@ -43,13 +66,8 @@ impl Dice {
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % sides
     }
-
-    pub fn byte(&mut self) -> u8 {
-        u8::try_from(self.roll(256)).unwrap()
-    }
 }
 
-/// The addresses of a feed's views.
 pub fn addresses(feed: &str) -> Addresses {
     Addresses {
         reader: feed.to_owned(),
@@ -79,7 +97,6 @@ pub fn page<'a>(view: &'a View, addresses: &'a Addresses) -> Page<'a> {
     }
 }
 
-/// One feed in a memory store.
 pub struct Gate {
     pub store: Arc<Store>,
     pub feed: FeedName,
@@ -87,7 +104,6 @@ pub struct Gate {
     pub options: FeedOptions,
     pub versions_per_day: u32,
     pub items: usize,
-    /// The running time.
     pub now: Time,
     /// How many seconds the wall clock is ahead of it.
     pub lead: i64,
@@ -105,7 +121,6 @@ impl Gate {
         Self::named("gate.example").await
     }
 
-    /// Of another endpoint.
     pub async fn named(endpoint: &str) -> Self {
         let clock = Arc::new(ManualClock::at(Time::from_unix(START)));
         let store = Store::in_memory(Some(EndpointId::own(endpoint).unwrap()), clock).unwrap();
@@ -126,13 +141,11 @@ impl Gate {
         }
     }
 
-    /// Lets time pass before what comes next.
     pub fn later(&mut self, hours: i64) -> &mut Self {
         self.now = self.now.plus(Duration::from_secs((hours * HOUR).unsigned_abs()));
         self
     }
 
-    /// What the wall clock shows.
     pub fn wall(&self) -> Time {
         Time::from_unix(self.now.unix() + self.lead)
     }
@@ -159,7 +172,6 @@ impl Gate {
         self.take_bytes(text.as_bytes()).await
     }
 
-    /// The same of a document that may not be UTF-8.
     pub async fn take_bytes(&mut self, bytes: &[u8]) -> Verdict {
         let limits = Limits::default();
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
@@ -192,7 +204,6 @@ impl Gate {
         self.take(&atom(SITE, posts)).await
     }
 
-    /// A poll that finds the document unchanged.
     pub async fn same(&mut self) -> Verdict {
         self.same += 1;
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
@@ -201,22 +212,19 @@ impl Gate {
         verdict
     }
 
-    /// What is known of the item that is published with an id.
     pub async fn known(&self, id: &str) -> LedgerEntry {
-        let snapshot = self.store.snapshot(&self.feed).await.unwrap().unwrap();
-        snapshot.known.into_iter().find(|known| known.published_id == id).unwrap()
+        let mut known = self.snapshot().await.known.into_iter();
+        known.find(|known| known.published_id == id).unwrap()
     }
 
     /// Redacts the item of that title; the sync id, and what was decided.
     pub async fn redact(&mut self, title: &str) -> (SyncId, Redaction) {
-        let snapshot = self.store.snapshot(&self.feed).await.unwrap().unwrap();
-        let found = snapshot.known.iter().find(|known| known.title == title).unwrap();
-        let id = found.id.clone();
+        let mut known = self.snapshot().await.known.into_iter();
+        let id = known.find(|known| known.title == title).unwrap().id;
         let done = self.redact_item(&id).await;
         (id, done)
     }
 
-    /// Redacts the item of that sync id.
     pub async fn redact_item(&mut self, id: &SyncId) -> Redaction {
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
         let snapshot = self.with_stubs(snapshot, &[id.to_string()]).await.unwrap();
@@ -227,7 +235,6 @@ impl Gate {
         done
     }
 
-    /// Deletes a missing item at the operator's word; what was decided.
     pub async fn delete_missing(&mut self, id: &SyncId) -> Result<Option<Verdict>, DeletionError> {
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
         let snapshot = self.with_stubs(snapshot, &[id.to_string()]).await.unwrap();
@@ -240,19 +247,17 @@ impl Gate {
 
     /// Takes in an older document of the publisher; `gone`: ids that newer ones say are deleted.
     pub async fn backfill(&mut self, text: &str, gone: &[&str]) -> Backfilled {
-        let limits = Limits::default();
-        let document = parse::document(text, None, &limits).unwrap();
+        let document = parse::document(text, None, &Limits::default()).unwrap();
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
         let names = record::ledger_query(&self.round(snapshot.as_ref()), &[&document]).names;
         let snapshot = self.with_stubs(snapshot, &names).await;
-        let round = self.round(snapshot.as_ref());
         let is_gone = |id: &str| gone.contains(&id);
-        let backfilled = record::backfill(&round, &document, is_gone).unwrap();
+        let backfilled =
+            record::backfill(&self.round(snapshot.as_ref()), &document, is_gone).unwrap();
         self.commit(&backfilled.verdict).await;
         backfilled
     }
 
-    /// What the gateway does every hour whatever the publisher does.
     pub async fn age(&mut self) -> Verdict {
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
         let verdict = record::age(&self.round(snapshot.as_ref()));
@@ -260,7 +265,6 @@ impl Gate {
         verdict
     }
 
-    /// Takes in what missing items' own addresses replied.
     pub async fn answered(&mut self, replies: &Replies) -> Verdict {
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
         let verdict = record::answered(&self.round(snapshot.as_ref()), replies, self.same);
@@ -268,7 +272,6 @@ impl Gate {
         verdict
     }
 
-    /// Something over a round at the present time.
     pub fn with_round<T>(
         &self,
         snapshot: Option<&Snapshot>,
@@ -308,14 +311,7 @@ impl Gate {
         let items = self.items(Select::Current).await;
         items.into_iter().map(|i| (i.published_id, i.shared.winner.data.card.title)).collect()
     }
-}
 
-/// The kinds of a verdict's events, in order.
-pub fn kinds(verdict: &Verdict) -> Vec<EventKind> {
-    verdict.events().iter().map(|e| e.kind).collect()
-}
-
-impl Gate {
     pub async fn snapshot(&self) -> Snapshot {
         self.store.snapshot(&self.feed).await.unwrap().unwrap()
     }
@@ -326,7 +322,6 @@ impl Gate {
         kept.iter().map(|k| k.entry.title.as_deref().unwrap().to_owned()).collect()
     }
 
-    /// Decides about a held document.
     pub async fn decide(&mut self, decision: Decision) {
         let snapshot = self.snapshot().await;
         let verdict = record::decide(&self.round(Some(&snapshot)), decision);
@@ -342,9 +337,7 @@ impl Gate {
         let events = self.store.events(&self.feed, 500).await.unwrap();
         events.iter().rev().map(|e| e.kind).collect()
     }
-}
 
-impl Gate {
     /// The store is lost now, and brought back from a copy that was made after the last commit.
     pub async fn restore(&mut self) {
         self.carry(true).await;
@@ -369,4 +362,9 @@ impl Gate {
             self.store.reincarnate().await.unwrap();
         }
     }
+}
+
+/// The kinds of a verdict's events, in order.
+pub fn kinds(verdict: &Verdict) -> Vec<EventKind> {
+    verdict.events().iter().map(|e| e.kind).collect()
 }

@@ -6,10 +6,8 @@ use tidegate_core::model::Time;
 pub const START: i64 = 1_767_225_600;
 pub const HOUR: i64 = 3600;
 
-/// The publisher's site.
 pub const SITE: &str = "http://publisher.example/";
 
-/// An item as its publisher writes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Post {
     pub id: String,
@@ -21,7 +19,6 @@ pub struct Post {
 }
 
 impl Post {
-    /// The same post with another text.
     pub fn edited(mut self, text: &str) -> Self {
         text.clone_into(&mut self.text);
         self
@@ -63,7 +60,20 @@ pub fn atom(site: &str, posts: &[Post]) -> String {
     xml
 }
 
-/// A document in RSS.
+/// A document of Atom that says of these ids that they were deleted.
+pub fn with_deletions<I: std::fmt::Display>(
+    text: &str,
+    ids: impl IntoIterator<Item = I>,
+) -> String {
+    let said = ids.into_iter().map(|id| {
+        format!(
+            "<at:deleted-entry xmlns:at=\"http://purl.org/atompub/tombstones/1.0\" ref=\"{id}\" \
+             when=\"2027-01-01T00:00:00Z\"/>"
+        )
+    });
+    text.replace("</feed>", &format!("{}</feed>", said.collect::<String>()))
+}
+
 pub fn rss(posts: &[Post]) -> String {
     let mut xml = format!(
         "<rss version=\"2.0\"><channel><title>News</title><link>{SITE}</link>\

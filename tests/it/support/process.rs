@@ -1,61 +1,41 @@
 //! The program as its own process, to be asked over HTTP and killed.
 
+use super::gateways::complete;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-/// The token of administration.
 pub const TOKEN: &str = "a-token-for-tests";
 
-/// A gateway that answers.
 pub struct Process {
     /// The process; it dies with this.
     pub child: Child,
-    /// Its address, as it says itself.
     pub address: String,
-    /// A client to ask it with.
     pub client: reqwest::Client,
 }
 
-/// A port that is free, and that stays so until it is listened on: the system gives out others by itself, and each
-/// process that runs tests has its own part of the rest.
-pub async fn free_port() -> u16 {
-    const FIRST: u32 = 10_000;
-    const COUNT: u32 = 20_000;
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    for _ in 0..COUNT {
-        let next =
-            std::process::id().wrapping_mul(97).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
-        let port = u16::try_from(FIRST + next % COUNT).unwrap();
-        if tokio::net::TcpListener::bind(("127.0.0.1", port)).await.is_ok() {
-            return port;
-        }
-    }
-    panic!("no port is free");
+/// The status of a command of the program, and what it says on standard output and then on standard error.
+pub async fn run(folder: &Path, arguments: &[&str]) -> (i32, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    command.current_dir(folder).args(arguments);
+    command.env("TIDEGATE_ADMIN_TOKEN", TOKEN).env_remove("TIDEGATE_URL");
+    let output = command.output().await.unwrap();
+    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    (output.status.code().unwrap(), said)
 }
 
 impl Process {
-    /// Starts `tidegate serve` in a folder; `TIDEGATE_BIN` names another build of the program.
-    pub async fn start(folder: &Path, arguments: &[&OsStr]) -> Self {
-        Self::start_in(folder, arguments, &[], Stdio::null()).await
-    }
-
-    /// The same with variables of the environment, and its logs somewhere.
-    pub async fn start_in(
-        folder: &Path,
-        arguments: &[&OsStr],
-        environment: &[(&str, &OsStr)],
-        logs: Stdio,
-    ) -> Self {
+    /// Starts `tidegate serve` with the configuration `t.toml` of a folder and these variables; its logs are in `log`
+    /// there. `TIDEGATE_BIN` names another build of the program.
+    pub async fn start(folder: &Path, environment: &[(&str, &OsStr)]) -> Self {
         let named = std::env::var_os("TIDEGATE_BIN");
+        let logs = std::fs::File::create(folder.join("log")).unwrap();
         let mut child =
             Command::new(named.unwrap_or_else(|| env!("CARGO_BIN_EXE_tidegate").into()))
-                .arg("serve")
-                .args(arguments)
+                .args(["serve", "-c", "t.toml"])
                 .env("TIDEGATE_ADMIN_TOKEN", TOKEN)
                 .envs(environment.iter().copied())
                 .current_dir(folder)
@@ -75,9 +55,10 @@ impl Process {
         Self { child, address, client }
     }
 
-    /// Starts it with the configuration `t.toml` of the folder.
-    pub async fn configured(folder: &Path) -> Self {
-        Self::start(folder, &["-c".as_ref(), "t.toml".as_ref()]).await
+    /// Starts it with this configuration, in the file `t.toml` of a folder.
+    pub async fn configured(folder: &Path, text: &str) -> Self {
+        std::fs::write(folder.join("t.toml"), complete(text)).unwrap();
+        Self::start(folder, &[]).await
     }
 
     /// Asks for something as a system does: a signal by its name.
@@ -87,7 +68,6 @@ impl Process {
         assert!(sent.success());
     }
 
-    /// Kills it at once.
     pub async fn kill(mut self) {
         self.child.kill().await.unwrap();
     }
@@ -103,7 +83,6 @@ impl Process {
         assert!(self.child.wait().await.unwrap().success());
     }
 
-    /// A document.
     pub async fn get(&self, path: &str) -> String {
         let answer = self.client.get(format!("{}{path}", self.address)).send().await.unwrap();
         assert_eq!(answer.status(), 200, "{path}");

@@ -1,12 +1,101 @@
-//! A scripted publisher: what it answers is set by the test, what it was asked is kept.
+//! Servers of a test, which keep what they were asked; and a scripted publisher, which answers what the test sets.
 
-use axum::extract::{Request, State};
+use axum::body::Bytes;
+use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, Method, StatusCode, header};
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
-/// What it answers to requests for one path.
+/// A request that came.
+#[derive(Debug, Clone)]
+pub struct SeenRequest {
+    pub method: Method,
+    pub path: String,
+    pub query: String,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+impl SeenRequest {
+    pub fn all(&self, name: &str) -> Vec<String> {
+        let all = self.headers.get_all(name).into_iter();
+        all.map(|value| value.to_str().unwrap().to_owned()).collect()
+    }
+
+    /// The only value of a header.
+    pub fn header(&self, name: &str) -> String {
+        let all = self.all(name);
+        assert_eq!(all.len(), 1, "{name}: {all:?}");
+        all.into_iter().next().unwrap()
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8(self.body.to_vec()).unwrap()
+    }
+
+    fn target(&self) -> String {
+        if self.query.is_empty() {
+            self.path.clone()
+        } else {
+            format!("{}?{}", self.path, self.query)
+        }
+    }
+}
+
+/// A server on a port of its own, which ends with the test.
+pub struct Server {
+    pub port: u16,
+    seen: Arc<Mutex<Vec<SeenRequest>>>,
+}
+
+impl Server {
+    /// Where `answer` says nothing, a request is never answered.
+    pub async fn start(
+        answer: impl Fn(&SeenRequest) -> Option<Response> + Send + Sync + 'static,
+    ) -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let seen = Arc::<Mutex<Vec<SeenRequest>>>::default();
+        let (kept, answer) = (Arc::clone(&seen), Arc::new(answer));
+        let app = axum::Router::new().fallback(move |request: Request| {
+            let (kept, answer) = (Arc::clone(&kept), Arc::clone(&answer));
+            async move {
+                let (parts, body) = request.into_parts();
+                let one = SeenRequest {
+                    method: parts.method,
+                    path: parts.uri.path().to_owned(),
+                    query: parts.uri.query().unwrap_or_default().to_owned(),
+                    headers: parts.headers,
+                    body: axum::body::to_bytes(body, 1 << 24).await.unwrap(),
+                };
+                let answer = answer(&one);
+                kept.lock().unwrap().push(one);
+                match answer {
+                    Some(answer) => answer,
+                    None => std::future::pending().await,
+                }
+            }
+        });
+        tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+        Self { port, seen }
+    }
+
+    pub fn address(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    pub fn seen(&self) -> Vec<SeenRequest> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    /// How often a path was asked for so far, with this query where it has one.
+    pub fn asked(&self, target: &str) -> usize {
+        self.seen().iter().filter(|seen| seen.target() == target).count()
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct Answer {
     status: u16,
@@ -15,7 +104,6 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// A document.
     pub fn document(media_type: &str, body: impl Into<Vec<u8>>) -> Self {
         let header = (header::CONTENT_TYPE, media_type.to_owned());
         Self { status: 200, header, body: body.into() }
@@ -27,78 +115,46 @@ impl Answer {
         Self { status, ..Self::document("text/html", page) }
     }
 
-    /// A redirect.
     pub fn redirect(status: u16, to: &str) -> Self {
         Self { header: (header::LOCATION, to.to_owned()), ..Self::status(status) }
     }
 }
 
-#[derive(Default)]
-struct Script {
-    answers: HashMap<String, Answer>,
-    /// What it answers to everything else; 503 where nothing is set.
-    all: Option<Answer>,
-    asked: Vec<(String, HeaderMap)>,
+/// A server that answers what is set for a path, with its query or without, or for all; 503 where nothing is.
+pub struct Publisher {
+    server: Server,
+    answers: Arc<Mutex<HashMap<String, Answer>>>,
 }
 
-/// The publisher. It ends with the test.
-pub struct Publisher {
-    script: Arc<Mutex<Script>>,
-    port: u16,
+impl Deref for Publisher {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
+    }
 }
 
 impl Publisher {
     pub async fn start() -> Self {
-        let script = Arc::new(Mutex::new(Script::default()));
-        let app = axum::Router::new().fallback(answer).with_state(Arc::clone(&script));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-        Self { script, port }
-    }
-
-    /// Its port.
-    pub const fn port(&self) -> u16 {
-        self.port
-    }
-
-    /// The address of a path.
-    pub fn address(&self, path: &str) -> String {
-        format!("http://127.0.0.1:{}{path}", self.port)
+        let answers = Arc::<Mutex<HashMap<String, Answer>>>::default();
+        let set = Arc::clone(&answers);
+        let answer = move |seen: &SeenRequest| {
+            let set = set.lock().unwrap();
+            let own = set.get(&seen.target()).or_else(|| set.get(&seen.path));
+            let answer = own.or_else(|| set.get("")).cloned();
+            let Answer { status, header, body } = answer.unwrap_or_else(|| Answer::status(503));
+            Some((StatusCode::from_u16(status).unwrap(), [header], body).into_response())
+        };
+        Self { server: Server::start(answer).await, answers }
     }
 
     /// Sets what a path answers from now on; what is set for a path with a query goes before it.
     pub fn set(&self, path: &str, answer: Answer) {
-        self.script.lock().unwrap().answers.insert(path.to_owned(), answer);
+        self.answers.lock().unwrap().insert(path.to_owned(), answer);
     }
 
     /// Sets what every other path answers.
     pub fn set_all(&self, answer: Answer) {
-        self.script.lock().unwrap().all = Some(answer);
+        self.set("", answer);
     }
-
-    /// How often it was asked so far.
-    pub fn requests(&self) -> usize {
-        self.script.lock().unwrap().asked.len()
-    }
-
-    /// How often a path was asked for so far, with this query where it has one.
-    pub fn asked(&self, path: &str) -> usize {
-        self.script.lock().unwrap().asked.iter().filter(|(asked, _)| asked == path).count()
-    }
-
-    /// The path and the headers of the last request.
-    pub fn last(&self) -> (String, HeaderMap) {
-        self.script.lock().unwrap().asked.last().unwrap().clone()
-    }
-}
-
-async fn answer(State(script): State<Arc<Mutex<Script>>>, request: Request) -> Response {
-    let mut script = script.lock().unwrap();
-    let whole = request.uri().path_and_query().map_or("/", |whole| whole.as_str()).to_owned();
-    let own = script.answers.get(&whole).or_else(|| script.answers.get(request.uri().path()));
-    let answer = own.or(script.all.as_ref()).cloned().unwrap_or_else(|| Answer::status(503));
-    script.asked.push((whole, request.headers().clone()));
-    let status = StatusCode::from_u16(answer.status).unwrap();
-    (status, [answer.header], answer.body).into_response()
 }

@@ -40,7 +40,6 @@ pub fn with<D>(items: Vec<Shared<Markup>>, data: impl Fn(&Markup) -> D) -> Vec<S
     items.into_iter().map(one).collect()
 }
 
-/// The text of an entry.
 pub fn text(markup: &Markup) -> Option<String> {
     let fields = parse::again(markup).unwrap();
     let value = |path: &str| fields.iter().find(|field| field.path == path);

@@ -1,7 +1,5 @@
 //! One series through the core, and its views against the publisher's last good document.
 
-pub mod expat;
-
 use super::support;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -25,26 +23,20 @@ const APART: Duration = Duration::from_secs(3600);
 /// How many documents are looked back over, from the last, for one that was taken in whole.
 const LOOK_BACK: usize = 60;
 
-/// What came of a comparison.
 #[derive(Debug, Default)]
 pub struct Compared {
-    /// What differs, in words.
     pub differences: Vec<String>,
     /// Whether feed-rs could read the publisher's document too; else our own reading stands in.
     pub by_feed_rs: bool,
-    /// Current items.
     pub items: usize,
     /// Of those, items that bear an id that their publisher has changed since.
     pub renamed: usize,
-    /// Items in the sync view.
-    pub in_sync: usize,
-    /// Tombstones in the sync view.
     pub tombstones: usize,
 }
 
-/// Takes a series in up to its last good document and compares the views; writes them into the
-/// folder. `None` where no document of the series can be taken in whole.
-pub fn series(series: &Series, folder: &Path) -> Option<Compared> {
+/// Takes a series in up to its last good document and compares the views. `None` where no document of the series can be
+/// taken in whole.
+pub fn series(series: &Series) -> Option<Compared> {
     for end in (1..=series.documents.len()).rev().take(LOOK_BACK) {
         let Some(wanted) = Wanted::read(&series.documents[end - 1].path) else { continue };
         let upto =
@@ -55,7 +47,7 @@ pub fn series(series: &Series, folder: &Path) -> Option<Compared> {
         if last.outcome == DocumentOutcome::Failed || last.held.is_some() {
             continue;
         }
-        return Some(compare(&wanted, &store, &feed, &lines, &folder.join(&series.name)));
+        return Some(compare(&wanted, &store, &feed, &lines));
     }
     None
 }
@@ -117,7 +109,6 @@ impl Wanted {
     }
 }
 
-/// An entry as it is read: its id and its title.
 type Read = (String, String);
 
 fn own(document: &FeedDocument<'_>) -> Vec<Read> {
@@ -186,7 +177,6 @@ fn former_ids(lines: &[DocumentReport]) -> BTreeMap<String, BTreeSet<String>> {
     former
 }
 
-/// The addresses that documents name here.
 fn page_addresses() -> Addresses {
     Addresses {
         upstream: "https://publisher.example/feed".into(),
@@ -207,13 +197,7 @@ fn rendered(view: &View, kind: ViewKind, deleted: &[Deletion]) -> String {
     })
 }
 
-fn compare(
-    wanted: &Wanted,
-    store: &Store,
-    feed: &FeedName,
-    lines: &[DocumentReport],
-    out: &Path,
-) -> Compared {
+fn compare(wanted: &Wanted, store: &Store, feed: &FeedName, lines: &[DocumentReport]) -> Compared {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let view =
         |select| runtime.block_on(store.view(feed, select)).unwrap().expect("the feed is there");
@@ -225,18 +209,15 @@ fn compare(
 
     let reader = rendered(&current, ViewKind::Reader, &gone);
     let sync = rendered(&window, ViewKind::Sync, &[]);
-    std::fs::write(out.with_extension("reader.out"), &reader).unwrap();
-    std::fs::write(out.with_extension("sync.out"), &sync).unwrap();
-
     let mut all = Compared {
         by_feed_rs: wanted.by_feed_rs,
         items: current.items.len(),
-        in_sync: window.items.len(),
         tombstones: gone.len(),
         ..Compared::default()
     };
     for (name, text) in [("reader", &reader), ("sync", &sync)] {
-        if let Some(flaw) = flaw(text) {
+        // By XML 1.0 and Namespaces in XML.
+        if let Err(flaw) = roxmltree::Document::parse(text) {
             all.differences.push(format!("the {name} view is not well-formed: {flaw}"));
         }
     }
@@ -247,11 +228,6 @@ fn compare(
     reader_view(wanted, &current, &reader, &former_ids(lines), &mut all);
     sync_view(&current, &window, &reader, &sync, &mut all);
     all
-}
-
-/// What is wrong with a document (XML 1.0 and Namespaces in XML); `None` where it is well-formed.
-fn flaw(text: &str) -> Option<String> {
-    roxmltree::Document::parse(text).err().map(|error| error.to_string())
 }
 
 /// The current items with upstream's ids and titles, in upstream's order.

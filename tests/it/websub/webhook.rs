@@ -1,16 +1,20 @@
 //! Webhooks: changes of a feed as JSON, signed, until they arrive.
 
-use super::callback::Seen;
 use super::*;
+use crate::support::publisher::SeenRequest;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use tidegate_core::model::Time;
 use tidegate_core::websub::webhook::sign;
 
-fn told(delivery: &Seen) -> Value {
+const PATH: &str = "/feeds/news/webhook";
+/// Longer than the longest pause between two tries, in seconds.
+const PAUSE: u64 = 6 * 3600 + 1;
+
+fn told(delivery: &SeenRequest) -> Value {
     serde_json::from_str(&delivery.text()).unwrap()
 }
 
-/// The kinds and titles of what was delivered.
 fn changes(message: &Value) -> Vec<String> {
     let all = message["changes"].as_array().unwrap().iter();
     let words = all.map(|change| {
@@ -21,10 +25,10 @@ fn changes(message: &Value) -> Vec<String> {
 
 /// How many deliveries failed in a row.
 async fn failures(stage: &Stage) -> u64 {
-    stage.seen().await["subscriptions"][0]["failures"].as_u64().unwrap()
+    stage.subscriptions().await["subscriptions"][0]["failures"].as_u64().unwrap()
 }
 
-fn assert_signed(delivery: &Seen, secret: &str) {
+fn assert_signed(delivery: &SeenRequest, secret: &str) {
     let id = delivery.header("webhook-id");
     let at = Time::from_unix(delivery.header("webhook-timestamp").parse().unwrap());
     let wanted = sign(&Secret::new(secret).unwrap(), &id, at, &delivery.body);
@@ -35,18 +39,17 @@ fn assert_signed(delivery: &Seen, secret: &str) {
 async fn a_webhook_is_told_each_change_until_it_arrives() {
     let mut stage = Stage::new().await;
     let callback = Callback::start().await;
-    let path = "/feeds/news/webhook";
-    let (status, made) =
-        stage.admin("PUT", path, json!({ "url": callback.url("/hook?k=1") })).await;
+    let hook = callback.address("/hook?k=1");
+    let (status, made) = stage.admin("PUT", PATH, json!({ "url": hook })).await;
     assert_eq!(status, 200, "{made}");
     // The secret is told once, the address never.
     let secret = made["secret"].as_str().unwrap().to_owned();
     assert!(secret.starts_with("whsec_"), "{secret}");
-    let (_, shown) = stage.admin("GET", path, Value::Null).await;
+    let (_, shown) = stage.admin("GET", PATH, Value::Null).await;
     assert_eq!(shown["webhook"]["manner"], "webhook");
     for hidden in [secret.as_str(), "k=1"] {
         assert!(!shown.to_string().contains(hidden), "{shown}");
-        assert!(!stage.seen().await.to_string().contains(hidden));
+        assert!(!stage.subscriptions().await.to_string().contains(hidden));
     }
     assert!(callback.seen().is_empty(), "nobody is asked whether it is meant");
 
@@ -64,67 +67,66 @@ async fn a_webhook_is_told_each_change_until_it_arrives() {
     // Whatever it answers, it is told again, over a restart as well, and with what came meanwhile.
     callback.takes(Takes::With(410));
     stage.changes_to(&["three", "two", "one"]).await;
-    for tries in 2..=14_u64 {
+    for tries in 1..14 {
         // What came of it is noted before time goes on.
-        until("it is tried again", async || failures(&stage).await >= tries - 1).await;
-        stage.later(6 * 3600 + 1);
+        until("it is tried again", async || failures(&stage).await >= tries).await;
+        stage.pass(PAUSE);
     }
-    stage.stop().await;
+    stage.close().await;
     callback.takes(Takes::With(204));
+    let next = async |before: usize| {
+        until("it arrives", async || callback.deliveries().len() > before).await;
+        callback.deliveries().pop().unwrap()
+    };
     let before = callback.deliveries().len();
-    stage.later(6 * 3600 + 1);
-    stage.start().await;
-    until("it arrives", async || callback.deliveries().len() > before).await;
-    let last = callback.deliveries().pop().unwrap();
+    stage.pass(PAUSE);
+    stage.open().await;
+    let last = next(before).await;
     assert_signed(&last, &secret);
     let again = told(&last);
     assert_eq!(changes(&again), ["created three"]);
     assert_eq!(again["since"], message["until"], "nothing lies between two that arrived");
 
     // Another secret takes its place, and nothing is told twice.
-    let put = json!({ "url": callback.url("/hook?k=1"), "secret": "another one" });
-    assert_eq!(stage.admin("PUT", path, put).await.0, 200);
-    let count = callback.deliveries().len() + 1;
+    let put = json!({ "url": hook, "secret": "another one" });
+    assert_eq!(stage.admin("PUT", PATH, put).await.0, 200);
+    let before = callback.deliveries().len();
     stage.changes_to(&["four", "three", "two", "one"]).await;
-    until("it arrives", async || callback.deliveries().len() >= count).await;
-    let last = callback.deliveries().pop().unwrap();
+    let last = next(before).await;
     assert_signed(&last, "another one");
     assert_eq!(changes(&told(&last)), ["created four"]);
 
     // It ends when administration says so, and with its feed.
-    let (_, gone) = stage.admin("DELETE", path, Value::Null).await;
+    let (_, gone) = stage.admin("DELETE", PATH, Value::Null).await;
     assert_eq!(gone["webhook"], Value::Null);
-    let put = json!({ "url": callback.url("/other") });
-    assert_eq!(stage.admin("PUT", path, put).await.0, 200);
+    assert_eq!(stage.admin("PUT", PATH, json!({ "url": hook })).await.0, 200);
     stage.delete("news").await;
     until("nothing is left of it", async || {
-        stage.seen().await["subscriptions"].as_array().unwrap().is_empty()
+        stage.subscriptions().await["subscriptions"] == json!([])
     })
     .await;
-    assert_eq!(callback.deliveries().len(), count);
+    assert_eq!(callback.deliveries().len(), before + 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_changes_are_told_in_portions_and_wrong_requests_are_refused() {
     let mut stage = Stage::new().await;
     let callback = Callback::start().await;
-    let path = "/feeds/news/webhook";
+    let hook = callback.address("/hook");
     for wrong in [
         json!({}),
         json!({ "url": "file:///etc/passwd" }),
-        json!({ "url": callback.url("/"), "secret": "" }),
-        json!({ "url": callback.url("/"), "secrets": "x" }),
+        json!({ "url": hook, "secret": "" }),
+        json!({ "url": hook, "secrets": "x" }),
         json!({ "url": 7 }),
     ] {
-        assert_eq!(stage.admin("PUT", path, wrong.clone()).await.0, 400, "{wrong}");
+        assert_eq!(stage.admin("PUT", PATH, wrong.clone()).await.0, 400, "{wrong}");
     }
-    assert_eq!(
-        stage.admin("PUT", "/feeds/none/webhook", json!({ "url": "http://a.example/" })).await.0,
-        404
-    );
+    let elsewhere = json!({ "url": "http://a.example/" });
+    assert_eq!(stage.admin("PUT", "/feeds/none/webhook", elsewhere).await.0, 404);
     callback.takes(Takes::With(500));
-    let put = json!({ "url": callback.url("/hook"), "secret": "s" });
-    assert_eq!(stage.admin("PUT", path, put).await.0, 200);
+    let put = json!({ "url": hook, "secret": "s" });
+    assert_eq!(stage.admin("PUT", PATH, put).await.0, 200);
     let names: Vec<String> = (0..130).map(|number| format!("post {number:03}")).collect();
     for end in [60, 120, 130] {
         let mut said: Vec<&str> = names[..end].iter().rev().map(String::as_str).collect();
@@ -134,19 +136,15 @@ async fn many_changes_are_told_in_portions_and_wrong_requests_are_refused() {
     until("the first try is noted", async || failures(&stage).await > 0).await;
     callback.takes(Takes::With(200));
     let before = callback.deliveries().len();
-    stage.later(6 * 3600 + 1);
+    stage.pass(PAUSE);
     until("both portions arrive", async || callback.deliveries().len() >= before + 2).await;
     let arrived = callback.deliveries().split_off(before);
     let messages: Vec<Value> = arrived.iter().map(told).collect();
     assert_eq!(messages[0]["more"], true);
     assert_eq!(messages[1]["since"], messages[0]["until"]);
     assert_ne!(arrived[0].header("webhook-id"), arrived[1].header("webhook-id"));
-    let all: Vec<String> = messages.iter().flat_map(changes).collect();
-    assert_eq!(all.len(), 130, "{all:?}");
-    let ids: std::collections::BTreeSet<&str> = messages
-        .iter()
-        .flat_map(|message| message["changes"].as_array().unwrap())
-        .map(|change| change["id"].as_str().unwrap())
-        .collect();
-    assert_eq!(ids.len(), 130, "each once");
+    let all: Vec<&Value> =
+        messages.iter().flat_map(|message| message["changes"].as_array().unwrap()).collect();
+    let ids: BTreeSet<&str> = all.iter().map(|change| change["id"].as_str().unwrap()).collect();
+    assert_eq!((all.len(), ids.len()), (130, 130), "each once");
 }
