@@ -115,13 +115,22 @@ class Watched:
     def until_open(self):
         self.until("the store is open again", OPEN_WITHIN, lambda: self.ready()[0] == 200)
 
-    def check_stopped(self):
-        """While the store is closed, what was made is served."""
+    def check_stopped(self, cached, uncached):
+        """What is answered while the store is closed."""
         status, said, _ = self.ready()
         check(status == 503 and "the store stopped at" in said, f"/readyz: {status} {said}")
         check(self.get("/healthz")[0] == 200, "/healthz")
-        status, text, _ = self.get("/feeds/news")
-        check(status == 200 and "Post 3" in text, f"/feeds/news: {status}")
+        status, metrics, _ = self.get("/metrics")
+        check(status == 200 and "tidegate_store_up 0\n" in metrics, f"/metrics: {status}")
+        status, page, _ = self.get("/")
+        check(status == 200 and "the store stopped at" in page, f"/: {status}")
+        check(self.get("/sup.json?seconds=300")[0] == 200, "/sup.json")
+        status, text, headers = self.get(cached)
+        check(status == 200 and "Post 3" in text, f"{cached}: {status}")
+        tag = headers["etag"]
+        check(self.get(cached, {"if-none-match": tag})[0] == 304, f"{cached}: no 304")
+        status, _, headers = self.get(uncached)
+        check(status == 503 and headers["retry-after"], f"{uncached}: {status}")
 
     def check_kept(self, when):
         """Everything that was acknowledged or shown is there, and nothing that was refused."""
@@ -158,6 +167,7 @@ def failing(program, folder, shim, faults):
     del os.environ["LD_PRELOAD"], os.environ["TIDEGATE_FAULTS"]
     watched.add_feeds()
     watched.get("/feeds/news")
+    watched.get("/sup.json?seconds=300")
     watched.work()
     for number, fault in enumerate(faults):
         before = len(watched.acknowledged)
@@ -166,7 +176,7 @@ def failing(program, folder, shim, faults):
         begun = time.monotonic()
         watched.until_stopped()
         stopped = time.monotonic()
-        watched.check_stopped()
+        watched.check_stopped("/feeds/news", f"/feeds/news?as=json&sx={['sse', 'feedsync'][number % 2]}")
         time.sleep(max(0, FAILS_FOR - (time.monotonic() - begun)))
         (flags / fault).unlink()
         works = time.monotonic()
@@ -209,12 +219,32 @@ def fill(disk, leave):
 
 
 def filling(program, disk):
-    """A disk that is filled by somebody else, while items are being made."""
+    """A disk that is filled by somebody else: nearly, and then wholly."""
     watched = Watched(program, disk, None)
     watched.start()
     watched.add_feeds()
     watched.get("/feeds/news")
+    watched.get("/sup.json?seconds=300")
     filler = disk / "filler"
+
+    # Nearly full: nothing new is taken in, and reading goes on from the store.
+    fill(disk, 400 << 10)
+    watched.until("space is low", 20, lambda: "store.min_free" in watched.ready()[1])
+    status, said, _ = watched.ready()
+    check(status == 200 and "store.min_free" in said, f"/readyz: {status} {said}")
+    for path, body in (("/feeds/news/poll", None), ("/feeds/own/items", {"title": "refused"})):
+        try:
+            watched.gateway.ask("/api/v1" + path, "POST", body)
+            raise RuntimeError(f"{path} was taken")
+        except urllib.error.HTTPError as error:
+            check(error.code == 507, f"{path}: {error.code}")
+    check(watched.get("/feeds/news?as=json&sx=feedsync")[0] == 200, "reading stops")
+    filler.unlink(missing_ok=True)
+    watched.until("space is there", 20, lambda: watched.ready()[1] == "ready\n")
+    watched.gateway.poll("news")
+    print("low space: refused with 507, read, and went on by itself")
+
+    # Full at once, while items are being made.
     watched.work()
     watched.until("items are made", 20, lambda: len(watched.acknowledged) > 20)
     full = threading.Event()
@@ -240,7 +270,7 @@ def filling(program, disk):
             pass
     stops = watched.ready()[0] == 503
     if stops:
-        watched.check_stopped()
+        watched.check_stopped("/feeds/news", "/feeds/news?as=pox")
     time.sleep(FAILS_FOR)
     full.set()
     filling_it.join(stage.WAIT)

@@ -1,7 +1,9 @@
-"""What was seen of several gateways from outside, and what they promise of it."""
+"""What was seen of several gateways from outside; what they promise of it; and for each promise controls: the same record
+as gateways would have left it that break the promise. A check that finds nothing in its controls shows nothing."""
 
 import bisect
 import collections
+import copy
 import itertools
 import typing
 
@@ -50,6 +52,12 @@ class Record:
         self.logs, self.pages, self.listed = {}, {}, {}
         # What clients met that no gateway may do.
         self.wrong = []
+
+    def but(self, **parts):
+        """The same record with other parts."""
+        other = copy.copy(self)
+        other.__dict__.update(parts)
+        return other
 
     def outage(self, first, last):
         """For how long in this time nobody could poll."""
@@ -223,13 +231,61 @@ def same(record):
             yield f"gateways serve {feed} in different ways"
 
 
+def controls(record):
+    """Records that break a promise each, by its check."""
+    listing, view, one = record.listings[-1], record.views[-1], record.deliveries[-1]
+    redacted = next(item for item in record.redactions if is_done(item))
+    touched = {item.number for item in record.redactions}
+    due = next(item.number for item in record.posts if is_done(item) and item.number not in touched)
+    listed = lambda numbers: record.but(listings=[*record.listings, listing._replace(numbers=numbers)])
+    yield "an item is lost", kept, listed(tuple(number for number in listing.numbers if number != due))
+    yield "an item is there twice", kept, listed((*listing.numbers, listing.numbers[0]))
+    yield "a redacted item is there", kept, listed((*listing.numbers, redacted.number))
+    yield "a document of nobody's", real, record.but(views=[*record.views, view._replace(status=200, post=0)])
+    yield "a delivery of nobody's", real, record.but(deliveries=[*record.deliveries, one._replace(post=0)])
+    feed = view.feed
+    yield "a post too many", real, record.but(newest={**record.newest, feed: record.newest[feed] + 1})
+    later = next(view for view in record.views if view.post > 1)
+    back = later._replace(asked=later.answered + LAG + 0.01, post=later.post - 1, which=later.which + 1)
+    yield "a view goes back", fresh, record.but(views=[*record.views, back])
+    yield "an epoch is missed", told, record.but(log=record.log[:5] + record.log[6:])
+    yield "an epoch is told twice", told, record.but(log=record.log[:5] + record.log[4:])
+    yield "an event is missed", told, record.but(events=record.events[:-1])
+    yield "an event is told twice", told, record.but(events=[*record.events, record.events[-1]])
+    yield "an update is missed", told, record.but(updates=dict(list(record.updates.items())[1:]))
+    yield "logs differ", told, record.but(logs={**record.logs, -1: next(iter(record.logs.values()))[:-1]})
+    yield "what was told is not there", found, record.but(told=[*record.told, record.told[-1]._replace(shown="")])
+    twice = [poll._replace(by="gateway-9-0", at=poll.at + 0.1) for poll in record.polls if poll.feed == feed]
+    yield "two poll", polled_by_one, record.but(polls=record.polls + twice)
+    end = record.calm + record.every + TAKEN_OVER + 2 * record.every
+    rests = [poll for poll in record.polls if poll.feed != feed or not record.calm < poll.at < end]
+    yield "nobody polls", polled_soon, record.but(polls=rests, rested=max(record.rested, end))
+    idle = [poll for poll in record.polls if "gateway-0-" not in poll.by]
+    yield "one polls nothing", shared, record.but(polls=idle)
+    yield "a reader is refused", answered, record.but(views=[*record.views, View(0, record.calm + 1, record.calm + 1, 503,
+                                                                                 feed, 0)])
+    yield "an item is refused", answered, record.but(posts=[*record.posts, Item(0, record.calm + 1, record.calm + 1, 503, 0)])
+    fault = Fault("a kill", frozenset({0}), record.calm + 1, record.calm + 1, False, False)
+    yield "nobody takes changes", answered, record.but(faults=[*record.faults, fault])
+    newer = record.but(deliveries=[*record.deliveries, one._replace(at=one.at + 1, post=one.post - 1)])
+    yield "an older delivery", delivered, newer
+    late = [each._replace(at=each.at + 2 * DELIVERED + record.rested - record.calm) for each in record.deliveries]
+    yield "late deliveries", delivered, record.but(deliveries=late)
+    pages = {**record.pages, 0: {**record.pages[0], feed: ("", 0)}}
+    yield "gateways differ", same, record.but(pages=pages)
+
+
 def check(record):
     """What is wrong, in words; and what was compared."""
     checks = (kept, real, fresh, told, found, polled_by_one, polled_soon, shared, answered, delivered, same)
     wrong = record.wrong[:SHOWN] + [f"{of.__name__}: {said}" for of in checks
                                     for said in itertools.islice(of(record), SHOWN)]
+    of = 0
+    for what, promise, broken in controls(record):
+        of += 1
+        if not any(True for _ in promise(broken)):
+            wrong.append(f"the check {promise.__name__} does not find that {what}: it shows nothing")
     shown = {"polls": record.polls, "views": record.views, "items posted": record.posts, "redacted": record.redactions,
              "listings": record.listings, "epochs": record.log, "looks for what was told": record.told,
              "deliveries": record.deliveries}
-    wrong += [f"nothing is known of {what}" for what, seen in shown.items() if not seen]
-    return wrong, ", ".join(f"{len(seen)} {what}" for what, seen in shown.items())
+    return wrong, ", ".join(f"{len(seen)} {what}" for what, seen in shown.items()) + f"; {of} controls broke them"
