@@ -22,7 +22,18 @@ import stage
 
 # Debian's packages of the programs that may be missing.
 PACKAGES = {"nginx": "nginx-light", "wrk": "wrk", "valgrind": "valgrind", "callgrind_control": "valgrind",
-            "newsboat": "newsboat"}
+            "newsboat": "newsboat", "h2load": "nghttp2-client"}
+# Has wrk ask for the paths of a file in turn.
+IN_TURN = """
+local requests, at = {}, 0
+function init(args)
+    for line in io.lines(args[1]) do requests[#requests + 1] = wrk.format(nil, line) end
+end
+function request()
+    at = at % #requests + 1
+    return requests[at]
+end
+"""
 # How long a program may take to begin or to end, in seconds.
 WAIT = 120
 # The requests before instructions are counted.
@@ -123,14 +134,20 @@ class Run:
     p99: float
 
 
-def wrk(core, process, address, headers, connections, seconds):
-    """Asks `address` as fast as it is answered, and measures what that takes `process`."""
+def wrk(core, process, address, headers, connections, seconds, paths=None):
+    """Asks `address`, or for the paths of a file there in turn, as fast as it is answered, and measures what that takes
+    `process`."""
     command = [program("wrk"), "-t1", f"-c{connections}", f"-d{seconds}s", "--latency"]
     for name, value in headers.items():
         command += ["-H", f"{name}: {value}"]
+    command.append(address)
+    if paths:
+        script = paths.with_suffix(".lua")
+        script.write_text(IN_TURN)
+        command += ["-s", script, "--", paths]
     begun = cpu(process)
     done = subprocess.run(
-        pinned(core, [*command, address]), stdout=subprocess.PIPE, text=True, check=True, timeout=seconds + WAIT
+        pinned(core, command), stdout=subprocess.PIPE, text=True, check=True, timeout=seconds + WAIT
     )
     taken, out = cpu(process) - begun, done.stdout
     if "Non-2xx" in out or "Socket errors" in out:
@@ -139,6 +156,19 @@ def wrk(core, process, address, headers, connections, seconds):
     rate = float(re.search(r"Requests/sec:\s+([\d.]+)", out).group(1))
     number, unit = re.search(r"99%\s+([\d.]+)(us|ms|s|m)\b", out).groups()
     return Run(requests, taken / requests * 1e6, rate, float(number) * MILLISECONDS[unit])
+
+
+def h2load(core, process, addresses, headers, connections, requests):
+    """Asks for the addresses of a file in turn over HTTP/2; microseconds of `process` a request."""
+    command = [program("h2load"), "-t1", f"-c{connections}", "-m1", f"-n{requests}", "-i", addresses]
+    for name, value in headers.items():
+        command += ["-H", f"{name}: {value}"]
+    begun = cpu(process)
+    done = subprocess.run(pinned(core, command), stdout=subprocess.PIPE, text=True, check=True, timeout=WAIT)
+    taken = cpu(process) - begun
+    if f"{requests} succeeded, 0 failed, 0 errored" not in done.stdout:
+        raise RuntimeError(f"it was not always answered:\n{done.stdout}")
+    return taken / requests * 1e6
 
 
 def callgrind(folder):

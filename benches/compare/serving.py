@@ -7,6 +7,7 @@ does not.
 
     benches/compare/serving.py                       the table of ratios, about two minutes
     benches/compare/serving.py --instructions        instructions per request under callgrind
+    benches/compare/serving.py --documents 1,1000    by how many documents of 50 KB are asked for in turn, and over HTTP/2
     benches/compare/serving.py --polls 200           p99 of cached reads beside so many polls a second
 
 Installs nginx, wrk and valgrind from Debian's packages where they are missing and it may.
@@ -36,7 +37,7 @@ SETTLING = 4
 # What nginx says by itself.
 ITS_OWN = {"content-type", "content-length", "content-encoding", "etag", "last-modified", "date", "connection"}
 ONE_PROCESS = "master_process off; worker_processes 1;"
-FAST = "keepalive_requests 1000000000; open_file_cache max=100 inactive=1h; gzip_static on; sendfile on;"
+FAST = "keepalive_requests 1000000000; open_file_cache max=50000 inactive=1h; gzip_static on; sendfile on;"
 CACHED = "location = /{place}/{name} {{ alias {root}/{name}; default_type {kind};\n{headers} }}"
 
 
@@ -173,6 +174,48 @@ def by_readers(given, numbers):
     return rows
 
 
+def by_documents(given, number):
+    """CPU of a cached request where so many documents are asked for in turn, over HTTP/1 and HTTP/2."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        servers = Servers(given, stack, pathlib.Path(folder), 'memory = "2GiB"')
+        names, files = [f"f{n}" for n in range(number)], servers.folder / "feeds"
+        gateway = servers.gateway("".join(f'[[feed]]\nname = "{name}"\nlocal = true\n' for name in names))
+        files.mkdir()
+        source = publisher.large()
+        for name in names:
+            text = "<p>".join(source.first_text(name, number) for number in range(source.entries))
+            gateway.feed(name, "/items", "POST", {"title": name, "content_html": text})
+            headers, body = fetch(f"{gateway.base}/feeds/{name}")
+            (files / name).write_bytes(body)
+            (files / f"{name}.gz").write_bytes(gzip.compress(body, 6, mtime=0))
+            fetch(f"{gateway.base}/feeds/{name}", {"Accept-Encoding": "gzip"})
+        said = "".join(f"add_header {header} {quote(value)};\n" for header, value in headers if header.lower() not in ITS_OWN)
+        ports = stage.free_port(), stage.free_port()
+        listen = f"listen 127.0.0.1:{ports[0]} backlog=4096; listen 127.0.0.1:{ports[1]} http2 backlog=4096;"
+        text = f"server {{ {listen} root {servers.folder}; {FAST} default_type application/atom+xml;\n{said} }}"
+        plain, http2 = (f"http://127.0.0.1:{port}" for port in ports)
+        nginx = servers.nginx("nginx", text, f"{plain}/feeds/f0")
+        at = {"tidegate": (gateway.pid, gateway.base, gateway.base), "nginx": (nginx, plain, http2)}
+        for path, headers in (("50 KB", {}), ("gzip", {"Accept-Encoding": "gzip"})):
+            runs = {}
+            for turn in range(given.rounds + 1):
+                for name, (process, base, other) in at.items():
+                    paths, addresses = servers.folder / f"{name}.1", servers.folder / f"{name}.2"
+                    paths.write_text("".join(f"/feeds/{feed}\n" for feed in names))
+                    addresses.write_text("".join(f"{other}/feeds/{feed}\n" for feed in names))
+                    made = measure.wrk(CLIENT_CORE, process, base, headers, given.connections, given.seconds, paths).cpu
+                    again = measure.h2load(CLIENT_CORE, process, addresses, headers, given.connections, given.requests)
+                    # The first round warms both up.
+                    if turn > 0:
+                        runs.setdefault((1, name), []).append(made)
+                        runs.setdefault((2, name), []).append(again)
+            for version in (1, 2):
+                ours, theirs = (runs[version, name] for name in at)
+                print(f"{number:6} documents, {path:6} HTTP/{version}" + "{:9.2f} ±{:5.2f}".format(*measure.spread(ours))
+                      + "{:9.2f} ±{:5.2f}".format(*measure.spread(theirs))
+                      + "{:8.2f} ±{:5.2f}".format(*measure.ratio(ours, theirs)), flush=True)
+
+
 def paced(base, path, seconds):
     """The delays of answers in milliseconds, each from when it was due to be asked for, sorted."""
     client, delays = measure.Connection(base), []
@@ -230,7 +273,13 @@ def main():
     parser.add_argument("--polls", type=int, help="polls a second beside the reads")
     parser.add_argument("--interval", type=int, default=2, help="seconds between two polls of a feed")
     parser.add_argument("--changing", type=float, default=1.0, help="the part of polls that bring news")
+    parser.add_argument("--documents", help="numbers of documents, with commas")
     given = parser.parse_args()
+    if given.documents:
+        print("CPU a request in µs of the gateway and of nginx, and the ratio")
+        for number in given.documents.split(","):
+            by_documents(given, int(number))
+        return None
     if not given.polls:
         return show(given, cached)
     with tempfile.TemporaryDirectory() as folder:
