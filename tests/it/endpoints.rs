@@ -30,7 +30,9 @@ fn endpoints_converge() {
     let cases = lives.map_or(LIVES, |lives| lives.parse().unwrap());
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     TestRunner::new(config)
-        .run(&proptest::collection::vec(step(), 1..STEPS), |steps| play(&steps).map_err(TestCaseError::fail))
+        .run(&proptest::collection::vec(step(), 1..STEPS), |steps| {
+            play(&steps).map_err(TestCaseError::fail)
+        })
         .unwrap_or_else(|error| panic!("{error}"));
 }
 

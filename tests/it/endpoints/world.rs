@@ -75,6 +75,9 @@ pub fn step() -> impl Strategy<Value = Step> {
     step.prop_map(|(at, what, stamp, skew)| Step { at, what, stamp, skew })
 }
 
+/// What a plain endpoint does to the winner, beside its conflicts.
+type Changing<'a> = Box<dyn Fn(&mut Version, &[Version]) + 'a>;
+
 pub struct World {
     gates: Vec<Gate>,
     plain: Vec<Endpoint>,
@@ -180,7 +183,7 @@ impl World {
             |deleted: bool| move |version: &mut Version, _: &[Version]| version.deleted = deleted;
         let item_act = |how| Act::Change { id: gate::id(id), how, expected: None };
         let mut considered = Vec::new();
-        let (act, how): (Act, Box<dyn Fn(&mut Version, &[Version])>) = match step.what {
+        let (act, how): (Act, Changing<'_>) = match step.what {
             What::Edit(_) if !is_deleted => (item_act(ItemAct::Update(written())), Box::new(anew)),
             What::Delete(_) if !is_deleted => (item_act(ItemAct::Delete), Box::new(deleted(true))),
             What::Edit(_) | What::Restore(_, true) if is_deleted => {
@@ -194,7 +197,7 @@ impl World {
                 let taken = keep.checked_sub(2).filter(|taken| *taken < have);
                 // What is taken is resolved.
                 considered.extend(taken.filter(|taken| !considered.contains(taken)));
-                let (keep, how): (_, Box<dyn Fn(&mut Version, &[Version])>) = match (keep, taken) {
+                let (keep, how): (_, Changing<'_>) = match (keep, taken) {
                     (0, _) => (Resolution::Winner, Box::new(|_, _| {})),
                     (_, Some(n)) => (
                         Resolution::Conflict(n),
