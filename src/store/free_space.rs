@@ -184,7 +184,8 @@ mod tests {
     /// What is said of each reading, where a quarter more than the limit must be free until space is low no more.
     #[test]
     fn space_is_low_below_the_limit_or_two_parts_in_a_hundred_of_a_small_file_system() {
-        let cases: [(u64, u64, &[(u64, bool)]); 4] = [
+        type Case = (u64, u64, &'static [(u64, bool)]);
+        let cases: [Case; 4] = [
             (
                 256 * MIB,
                 1 << 40,

@@ -112,10 +112,11 @@ mod tests {
         let aged = Retention { age: Duration::from_secs(100), ..ALL };
         let versions = |versions| Retention { versions, ..ALL };
         let bytes = |bytes| Retention { bytes, ..ALL };
-        type Lines = &'static [(char, &'static [i64])];
-        let ages: Lines = &[('a', &[0, 200, 400]), ('b', &[0])];
-        let sizes: Lines = &[('a', &[1, 9]), ('b', &[2, 4, 5])];
-        let cases: [(Retention, i64, Lines, &[(char, i64)]); 7] = [
+        type Sizes = &'static [(char, &'static [i64])];
+        type Case = (Retention, i64, Sizes, &'static [(char, i64)]);
+        let ages: Sizes = &[('a', &[0, 200, 400]), ('b', &[0])];
+        let sizes: Sizes = &[('a', &[1, 9]), ('b', &[2, 4, 5])];
+        let cases: [Case; 7] = [
             // Age counts from when something lost its place.
             (aged, 299, ages, &[]),
             (aged, 300, ages, &[('a', 0)]),

@@ -125,7 +125,7 @@ fn name(number: u64) -> FeedName {
 /// Commits to each feed, by its number, the change that makes this revision; some at a time, so that they share
 /// barriers.
 async fn commit_together(store: &Arc<Store>, shape: &Arc<Shape>, revisions: &[u64]) {
-    let feeds = Arc::new(Mutex::new(revisions.to_vec().into_iter().zip(0..)));
+    let feeds = Arc::new(Mutex::new(Vec::from(revisions).into_iter().zip(0..)));
     let mut writers = tokio::task::JoinSet::new();
     for _ in 0..TOGETHER {
         let (store, shape, feeds) = (Arc::clone(store), Arc::clone(shape), Arc::clone(&feeds));

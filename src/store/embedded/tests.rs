@@ -193,7 +193,7 @@ async fn a_portion_of_a_view_is_bounded_by_the_bytes_of_its_items() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     let (text, names) = ("a".repeat(3 << 20), ["a", "b", "c"]);
-    edit(&store, 1).await.items(&names, &text).order(&names).commit(&store).await;
+    edit(&store, 1).await.items(names, &text).order(&names).commit(&store).await;
     let reader = store.pin(&make::feed("news")).await.unwrap().unwrap();
     let (view, remaining) = reader.begin_view(Select::Current).await.unwrap().unwrap();
     assert_eq!((view.items.len(), remaining.ids().len()), (2, 1));

@@ -43,7 +43,7 @@ async fn bytes_that_stay_are_written_anew_a_portion_at_a_time() {
     let (store, _) = counting_store();
     // It is in the title as well.
     let (names, text) = (["a", "b", "c", "d"], "x".repeat(PORTION_BYTES / 3));
-    edit(&store, 1).await.items(&names, &text).commit(&store).await;
+    edit(&store, 1).await.items(names, &text).commit(&store).await;
     let all = names.iter().fold(edit(&store, 2).await, |draft, name| draft.tombstone(name));
     all.commit(&store).await;
     let (feed, now) = (make::feed("news"), make::time(9));
