@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use tidegate_core::model::{FeedDocument, Shared, Skeleton, Version, Warning};
 use tidegate_core::sync_markup::Dialect;
 use tidegate_core::xml::edits::{Edit, Edits};
+use tidegate_core::xml::is_char;
 
 /// Which of the two feeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -211,7 +212,10 @@ impl MergeOutcome {
             }
             _ => Edit { range: end..end, with: new.into() },
         });
-        Edits::new(0..text.len(), edits).apply(text).into_owned()
+        let mut merged = Edits::new(0..text.len(), edits).apply(text).into_owned();
+        // A character that XML forbids was warned of, and nobody could read the item again.
+        merged.retain(is_char);
+        merged
     }
 
     /// The same of a collection as JSON: what is not concerned keeps its members.
