@@ -208,6 +208,8 @@ impl World {
             assert_eq!(status, 200, "{text}");
             let (text, next) = without_next(&text);
             assert_eq!(next.is_some(), n > 0, "the newest has none after it, the others have");
+            let is_in = |id: &String| text.contains(&format!("sx:sync id=\"{id}\""));
+            assert!(!self.redacted.keys().any(is_in), "{text}");
             let tag = headers["etag"].to_str().unwrap().to_owned();
             let now = (text.clone(), next.clone(), tag.clone());
             let Some((old, old_next, old_tag)) = self.archives.insert(note.id.to_string(), now)
