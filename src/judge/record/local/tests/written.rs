@@ -159,9 +159,10 @@ fn what_xml_or_rfc_4287_forbids_is_refused_at_its_line() {
             (Err(error), _) => {
                 assert_eq!(error.line, Some(line), "{inner}: {error}");
                 assert!(error.message.contains(words), "{inner}: {error}");
-                let said = error.to_string();
+                // The advice about XHTML has a word of the document around the entry.
+                let said = error.to_string().replace("a <div> around them", "a <div>");
                 assert!(said.matches("line ").count() <= 1, "{said}");
-                for never in ["taken for", "plain one", "upstream", "around:"] {
+                for never in ["taken for", "plain one", "upstream", "around"] {
                     assert!(!said.contains(never), "{said}");
                 }
             }
