@@ -29,7 +29,7 @@ pub struct StoreStop {
     pub cause: String,
     /// When it stopped.
     pub since: Time,
-    /// When it is opened again; `None` where it is not, because acknowledged state is missing.
+    /// When it is opened again; `None` where it is not, because acknowledged state is missing or cannot be read.
     pub next_try: Option<Time>,
     /// How often opening it again has failed.
     pub failed_tries: u32,
@@ -123,10 +123,7 @@ impl std::fmt::Display for StoreStop {
                 let tries = counted(*failed_tries, "try");
                 write!(f, "it is opened again at {next}, after {tries} that failed")
             }
-            None => write!(
-                f,
-                "it is not opened again: restore it from a copy, or restart the gateway once the cause is mended"
-            ),
+            None => f.write_str("it is not opened again until the gateway is restarted"),
         }
     }
 }

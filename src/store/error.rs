@@ -60,6 +60,11 @@ pub enum StoreError {
         /// What was found, and where.
         what: String,
     },
+    /// The database has less than a gateway has shown.
+    #[error(
+        "{database} went back behind what this gateway has shown, as a failover without a synchronous standby may take it: restart every gateway to go on with what is there"
+    )]
+    WentBack { database: String },
     /// The store has another format than the one that this program writes.
     #[error(
         "the store in {path} has format {found}, this program reads format {known} alone; use the program that wrote it"

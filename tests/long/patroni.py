@@ -28,7 +28,7 @@ FAILOVER = 40
 # How long the leader sends nothing to its standbys before it loses its power, and how long gateways may take to notice that
 # the database went back; how long they are watched then, and what they say.
 HELD, NOTICED, STOPPED = 3, 60, 20
-GONE = "acknowledged state is missing"
+GONE = "went back behind what this gateway has shown"
 # Before this version of Patroni, a leader that wakes takes the lock from the one that took its place, and with it what
 # that one acknowledged (https://github.com/patroni/patroni/pull/2689).
 MAY_PAUSE = (3, 0, 3)

@@ -130,7 +130,12 @@ pub(super) async fn follow(
             Ok(()) if is_failing => tracing::info!("the database is followed again"),
             _ => {}
         }
-        if let Err(error @ (StoreError::Damaged { .. } | StoreError::Format { .. })) = &done {
+        if let Err(
+            error @ (StoreError::Damaged { .. }
+            | StoreError::Format { .. }
+            | StoreError::WentBack { .. }),
+        ) = &done
+        {
             shared.end(database.shown(), error);
             // Others poll what was this gateway's.
             database.gateways().set_polls(false);
@@ -171,9 +176,9 @@ async fn look(
         seen = database.look(*position, true).await?;
     }
     let records = Records::of(Arc::new(database.engine()));
+    let went_back = || StoreError::WentBack { database: database.shown().to_owned() };
     if seen.position < *position {
-        let what = "it went back behind what was shown: restart every gateway".to_owned();
-        return Err(records.damage(what));
+        return Err(went_back());
     }
     let is_forgotten = *position < seen.forgotten;
     if is_forgotten || seen.entries.iter().any(|entry| entry.key.is_empty()) {
@@ -187,13 +192,16 @@ async fn look(
         *position = at;
         return Ok(());
     }
-    show(shared, &records, &seen)?;
+    if !show(shared, &records, &seen)? {
+        return Err(went_back());
+    }
     *position = seen.position;
     Ok(())
 }
 
-/// Shows what a look saw. The epoch comes last: whoever hears of it finds the states that it announces.
-fn show(shared: &StoreShared, records: &Records, seen: &MemoryLook) -> Result<(), StoreError> {
+/// Shows what a look saw. The epoch comes last: whoever hears of it finds the states that it announces. Returns false
+/// where a feed is at an earlier revision than it was shown at.
+fn show(shared: &StoreShared, records: &Records, seen: &MemoryLook) -> Result<bool, StoreError> {
     let (mut heads, mut listed) = (Vec::new(), Vec::new());
     for entry in &seen.entries {
         let key = &entry.key;
@@ -216,17 +224,18 @@ fn show(shared: &StoreShared, records: &Records, seen: &MemoryLook) -> Result<()
     }
     shared.change_list(listed);
     for (feed, head) in heads {
-        let is_shown = shared.published(&feed).is_some_and(|shown| {
-            let shown = (shown.revision, shown.write);
-            head.as_ref().is_some_and(|head| shown == (head.state.revision, head.write))
-        });
-        if !is_shown {
+        let found = head.as_ref().map(|head| (head.state.revision, head.write));
+        let shown = shared.published(&feed).map(|shown| (shown.revision, shown.write));
+        if found.zip(shown).is_some_and(|((found, _), (shown, _))| found < shown) {
+            return Ok(false);
+        }
+        if shown.is_none() || found != shown {
             shared.publish(&feed, head);
         }
     }
     let epoch = Epoch(seen.epoch);
     shared.sealed.send_if_modified(|sealed| std::mem::replace(sealed, epoch.max(*sealed)) < epoch);
-    Ok(())
+    Ok(true)
 }
 
 #[cfg(test)]

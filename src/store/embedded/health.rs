@@ -86,11 +86,12 @@ impl StoreHealth {
 
     /// It is not opened again: acknowledged state is missing.
     pub(super) fn give_up(&self, path: &str, what: String) {
-        tracing::error!(error = %what, "the store is not opened again: it is damaged");
+        let damage = StoreError::Damaged { path: path.to_owned(), what: what.clone() };
+        tracing::error!(error = %damage, "the store is not opened again");
         let mut failure = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(failure) = &mut *failure {
             failure.stop.next_try = None;
-            failure.stop.cause = what.clone();
+            failure.stop.cause = damage.to_string();
             failure.damage = Some((path.to_owned(), what));
         }
     }
@@ -111,8 +112,8 @@ mod tests {
 
     #[test]
     fn a_database_that_went_back_is_said_once() {
-        let (health, went_back) = (StoreHealth::default(), "it went back".to_owned());
-        let error = StoreError::Damaged { path: "/data".to_owned(), what: went_back };
+        let health = StoreHealth::default();
+        let error = StoreError::WentBack { database: "tidegate at db.example".to_owned() };
         health.stop_for(&error, Time::from_unix(1), Some("/data"));
         let first = health.stop().unwrap();
         // Each further look meets what the first one noted.
