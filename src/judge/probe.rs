@@ -17,7 +17,7 @@ pub use answer::{
 pub(crate) use answer::{describe_probe, note_answer};
 pub use scope::{ProbeScope, made_up};
 
-use foldhash::{HashMap, HashMapExt as _, HashSet};
+use foldhash::HashSet;
 use std::time::Duration;
 use tidegate_core::model::{
     Absence, Deletions, Evidence, FeedName, FeedOptions, ItemStatus, LedgerEntry, Probe, Probing,
@@ -156,10 +156,8 @@ fn retain_pages_of_their_own(wanted: &mut Vec<Candidate<'_>>, snapshot: &Snapsho
     if wanted.is_empty() {
         return;
     }
-    let mut bearers: HashMap<String, u32> = HashMap::new();
-    for link in snapshot.known.iter().filter_map(|known| known.link.as_deref()) {
-        *bearers.entry(plain_link(link)).or_default() += 1;
-    }
+    let links = snapshot.known.iter().filter_map(|known| known.link.as_deref());
+    let bearers = crate::count(links.map(plain_link));
     wanted.retain(|item| bearers.get(&plain_link(item.page.as_str())).is_none_or(|n| *n < 2));
 }
 

@@ -70,20 +70,12 @@ impl NewIds {
                 break id;
             }
             // Where one is taken, as many are as bear the identity.
-            let bearers = self.bearers.get_or_init(|| count_bearers(draft));
+            let names = || draft.ledger().map(|known| known.native_shown.clone());
+            let bearers = self.bearers.get_or_init(|| crate::count(names()));
             *ordinal = bearers.get(native).map_or(*ordinal, |count| (*ordinal).max(*count));
         };
         Ok(newcomer(entry, native, id, |id| self.left.contains(id), draft))
     }
-}
-
-/// How many items of the ledger bear each identity.
-fn count_bearers(draft: &ChangeDraft<'_>) -> HashMap<String, u64> {
-    let mut bearers = HashMap::new();
-    for known in draft.ledger() {
-        *bearers.entry(known.native_shown.clone()).or_default() += 1;
-    }
-    bearers
 }
 
 /// The id that an entry is published with, for ever: its own, else one made of its sync id

@@ -7,8 +7,8 @@
 
 use super::draft::ChangeDraft;
 use super::{Observation, Verdict, mint};
-use crate::same_item;
-use foldhash::{HashMap, HashMapExt as _, HashSet};
+use crate::{count, same_item};
+use foldhash::{HashMap, HashSet};
 use std::collections::BTreeSet;
 use tidegate_core::model::{
     Chain, Deletions, Entry, Event, EventKind, FeedDocument, IndexKey, IndexUpdate, ItemStatus,
@@ -92,15 +92,6 @@ fn unmatched<'d, 'a>(
     let is_matched: Vec<bool> = names.iter().map(|name| is_one(name)).collect();
     let all = document.entries.iter().zip(names).zip(is_matched);
     all.filter(|(_, is_matched)| !is_matched).map(|(unmatched, _)| unmatched).collect()
-}
-
-/// How often each name is borne.
-fn count<'n>(names: impl Iterator<Item = &'n str>) -> HashMap<&'n str, usize> {
-    let mut bearers = HashMap::new();
-    for name in names {
-        *bearers.entry(name).or_default() += 1;
-    }
-    bearers
 }
 
 /// Of the oldest items so many more are read than are to leave, for some of them may have to stay.

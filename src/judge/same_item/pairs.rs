@@ -202,14 +202,8 @@ impl Groups {
         let mut is_any = false;
         for (_, mut pairs) in levels.into_iter().rev() {
             pairs.retain(|((entry, item), _)| !entries.contains(entry) && !items.contains(item));
-            let count = |of: fn(&Pair) -> usize| {
-                let mut counts: HashMap<usize, usize> = HashMap::new();
-                for (pair, _) in &pairs {
-                    *counts.entry(of(pair)).or_default() += 1;
-                }
-                counts
-            };
-            let (of_entry, of_item) = (count(|pair| pair.0), count(|pair| pair.1));
+            let of_entry = crate::count(pairs.iter().map(|((entry, _), _)| *entry));
+            let of_item = crate::count(pairs.iter().map(|((_, item), _)| *item));
             for ((entry, item), signs) in pairs {
                 entries.insert(entry);
                 items.insert(item);
