@@ -33,7 +33,11 @@ pub use rules::{Rule, noise_rules, switchable_rules};
 use foldhash::{HashMap, HashMapExt as _};
 use same_item::Matching;
 use std::hash::Hash;
+use std::time::Duration;
 use tidegate_core::model::{FeedDocument, FeedOptions, Snapshot, Time};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// How often each of these comes.
 fn count<T: Eq + Hash>(all: impl Iterator<Item = T>) -> HashMap<T, u64> {

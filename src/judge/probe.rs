@@ -17,6 +17,7 @@ pub use answer::{
 pub(crate) use answer::{describe_probe, note_answer};
 pub use scope::{ProbeScope, made_up};
 
+use crate::{DAY, HOUR};
 use foldhash::HashSet;
 use std::time::Duration;
 use tidegate_core::model::{
@@ -33,10 +34,8 @@ pub const ITEMS_PER_ROUND: usize = 4;
 const DOUBTS_A_DAY: usize = 2;
 /// … of items that have been in doubt for so long.
 const LONG_IN_DOUBT: Duration = Duration::from_secs(48 * 3600);
-const DAY: Duration = Duration::from_secs(24 * 3600);
 /// How often an item is asked about while it is missing.
 pub(crate) const ASKED_MOST: u32 = 6;
-const HOUR: Duration = Duration::from_secs(3600);
 /// Two answers that confirm each other are so far apart.
 pub(crate) const APART: Duration = HOUR;
 /// An address that said nothing is asked again so much later …
