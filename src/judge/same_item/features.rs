@@ -38,13 +38,6 @@ pub(super) enum Feature {
     Number(String),
 }
 
-/// The features of an entry.
-pub(super) fn of_entry(entry: &Entry<'_>, native: &str, ignore: &[Ignore]) -> Vec<Feature> {
-    let mut features = without_texts(entry, native);
-    features.extend(telling_texts(entry, ignore).iter().map(|text| Feature::Text(text.print)));
-    features
-}
-
 /// The features of an entry but for its texts, which cost the most.
 pub(super) fn without_texts(entry: &Entry<'_>, native: &str) -> Vec<Feature> {
     let title = entry.title.as_deref().unwrap_or_default();
@@ -102,7 +95,7 @@ pub(crate) struct TellingText {
 
 /// The texts of an entry that tell it from others. An entry without a title has no other name, so that shorter notes
 /// tell as well, but not who wrote it or what it is about.
-pub(crate) fn telling_texts(entry: &Entry<'_>, ignore: &[Ignore]) -> Vec<TellingText> {
+pub(super) fn telling_texts(entry: &Entry<'_>, ignore: &[Ignore]) -> Vec<TellingText> {
     let is_untitled = entry.title.as_deref().unwrap_or_default().trim().is_empty();
     // A character of two units has three bytes or more.
     let least = if is_untitled { TELLING_NOTE } else { TELLING_TEXT };
