@@ -22,6 +22,7 @@ mod title;
 mod unlike;
 mod wording;
 
+pub(crate) use index::has_same_keys;
 pub use index::{entry_keys, item_keys, name_key};
 pub(crate) use longest_run::longest_run;
 pub use native::{is_made_up, native, natives};

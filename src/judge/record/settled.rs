@@ -177,6 +177,12 @@ pub(super) fn index(draft: &ChangeDraft<'_>, evicted: &[LedgerEntry]) -> IndexUp
     };
     let items = items.into_iter().filter_map(|(old, new)| {
         let id = new.or(old)?.id.clone();
+        let is_same = |(old, new): (&LedgerEntry, &LedgerEntry)| {
+            !old.is_evicted() && !outdated.contains_key(&id) && same_item::has_same_keys(old, new)
+        };
+        if old.zip(new).is_some_and(is_same) {
+            return None;
+        }
         reindexed(id, &old.map(old_keys).unwrap_or_default(), &new.map(keys).unwrap_or_default())
     });
     IndexUpdate { unsettled: is_changed.then_some(unsettled), items: items.collect() }

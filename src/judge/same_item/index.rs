@@ -36,6 +36,16 @@ pub fn item_keys(known: &LedgerEntry) -> Vec<IndexKey> {
     keys.into_iter().collect()
 }
 
+/// Whether an item has the keys that it had before, since all that they are made of is the same.
+pub(crate) fn has_same_keys(old: &LedgerEntry, new: &LedgerEntry) -> bool {
+    old.native_shown == new.native_shown
+        && old.published_id == new.published_id
+        && old.aliases == new.aliases
+        && old.title == new.title
+        && old.link == new.link
+        && (old.prints == new.prints || !old.title.trim().is_empty())
+}
+
 /// The keys of the items that an entry may be, or that may bear what it bears, each once.
 pub fn entry_keys(entry: &Entry<'_>, native: &str, ignore: &[Ignore]) -> Vec<IndexKey> {
     let mut keys = BTreeSet::from([name_key(native)]);
