@@ -4,7 +4,7 @@ use crate::news::{is_a_text, text_print, texts};
 use foldhash::HashMap;
 use tidegate_core::model::{Entry, Ignore, ItemStatus, LedgerEntry, Time};
 use tidegate_core::xml::plain_address::{
-    day, hostless, numbers, path_without_query, plain_link, slug,
+    behind_host, day, hostless, is_address, numbers, path_without_query, plain_link, slug,
 };
 use tidegate_core::xml::{has_units, units};
 
@@ -68,12 +68,22 @@ fn of_card(
             features.extend(day(shown).map(Feature::Day));
         }
     }
-    features.extend(link.map(|link| Feature::Link(plain_link(link))));
-    features.extend(path_without_query(shown, link).map(Feature::Path));
-    features.extend(hostless(shown).map(Feature::Hostless));
+    // Mostly the link is the id, or the id is no address.
+    let plain_id = is_address(shown).then(|| plain_link(shown));
+    let other_link = link.filter(|link| *link != shown || plain_id.is_none());
+    let plain_other = other_link.map(plain_link);
+    let own = plain_id.as_ref().map(|plain| (shown, plain));
+    let address = own.or(other_link.zip(plain_other.as_ref()));
+    let path = address.and_then(|(address, plain)| path_without_query(address, plain));
+    features.extend(path.map(Feature::Path));
+    features.extend(match &plain_id {
+        Some(plain) => behind_host(plain).map(|path| Feature::Hostless(path.to_owned())),
+        None => hostless(shown).map(Feature::Hostless),
+    });
+    features.extend(link.and(plain_other.or(plain_id)).map(Feature::Link));
     features.extend(slug(shown).or_else(|| slug(link?)).map(Feature::Name));
     let mut digits = numbers(shown);
-    digits.extend(link.map(numbers).unwrap_or_default());
+    digits.extend(other_link.map(numbers).unwrap_or_default());
     digits.sort_unstable();
     digits.dedup();
     features.extend(digits.into_iter().map(Feature::Number));

@@ -6,7 +6,7 @@
 use super::features::{Feature, of_item, telling_texts, without_texts};
 use std::collections::BTreeSet;
 use tidegate_core::model::{Entry, Ignore, IndexKey, LedgerEntry};
-use tidegate_core::xml::plain_address::hostless;
+use tidegate_core::xml::plain_address::{behind_host, hostless};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// What a key is a hash of.
@@ -87,9 +87,7 @@ fn feature_key(feature: &Feature, has_texts: bool) -> Option<IndexKey> {
 
 /// The key of an address without scheme: of what stands behind its host, as in [`hostless`].
 fn address_key(plain: &str) -> IndexKey {
-    let path = plain.find(['/', '?', '#']).and_then(|at| plain.get(at..));
-    let path = path.map(|path| path.trim_start_matches('/')).filter(|path| path.len() >= 4);
-    key(KeyKind::Address, path.unwrap_or(plain).as_bytes())
+    key(KeyKind::Address, behind_host(plain).unwrap_or(plain).as_bytes())
 }
 
 #[cfg(test)]
