@@ -1,6 +1,6 @@
 //! Addresses that a reader can follow, and what of one is only how it is written.
 
-use super::field::{FieldKind, FieldPath, local_name};
+use super::field::{FieldKind, FieldPath};
 use std::borrow::Cow;
 use tidegate_core::xml::plain_address::{hostless, plain_link};
 
@@ -17,7 +17,7 @@ pub(super) fn is_address(field: &FieldPath<'_>, value: &str) -> bool {
         FieldKind::Core => LINKS.contains(&field.name),
         FieldKind::Element => looks_like_address(value),
         FieldKind::Link => true,
-        FieldKind::Outline(name) => OUTLINE_ADDRESSES.contains(&local_name(name).as_str()),
+        FieldKind::Outline => field.is_outline(&OUTLINE_ADDRESSES),
         FieldKind::Attribute(name) => FOLLOWED_ATTRIBUTES.contains(&name),
     }
 }
