@@ -41,14 +41,13 @@ pub(super) enum Feature {
 /// The features of an entry but for its texts, which cost the most.
 pub(super) fn without_texts(entry: &Entry<'_>, native: &str) -> Vec<Feature> {
     let title = entry.title.as_deref().unwrap_or_default();
-    let dates = (entry.published, entry.updated);
-    of_card(title, native, dates, entry.link.as_deref())
+    of_card(title, native, entry.published, entry.updated, entry.link.as_deref())
 }
 
 /// The features of an item; of its texts all, however short.
 pub(super) fn of_item(known: &LedgerEntry) -> Vec<Feature> {
-    let dates = (known.published, known.updated);
-    let mut features = of_card(&known.title, &known.native_shown, dates, known.link.as_deref());
+    let (title, native, link) = (&known.title, &known.native_shown, known.link.as_deref());
+    let mut features = of_card(title, native, known.published, known.updated, link);
     features.extend(known.prints.iter().copied().map(Feature::Text));
     features
 }
@@ -56,7 +55,8 @@ pub(super) fn of_item(known: &LedgerEntry) -> Vec<Feature> {
 fn of_card(
     title: &str,
     shown: &str,
-    (published, updated): (Option<Time>, Option<Time>),
+    published: Option<Time>,
+    updated: Option<Time>,
     link: Option<&str>,
 ) -> Vec<Feature> {
     let mut features = Vec::new();
