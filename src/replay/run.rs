@@ -78,8 +78,8 @@ struct Replayed<'a> {
     last: Option<BodyPrints>,
     /// Equal full observations since the last commit.
     same: u32,
-    /// The feed as it was read last, and at which time.
-    read: Option<(Arc<Snapshot>, Time)>,
+    /// The feed as it was read last.
+    read: Option<Arc<Snapshot>>,
 }
 
 /// The most times of changes that are remembered.
@@ -154,7 +154,7 @@ impl Replayed<'_> {
         } else {
             self.last = None;
         }
-        self.explain(&mut line, until.unwrap_or(now)).await?;
+        self.explain(&mut line, now).await?;
         if !line.events.is_empty() {
             line.outcome = DocumentOutcome::Changed;
         }
@@ -162,7 +162,7 @@ impl Replayed<'_> {
     }
 
     /// Adds why nothing was concluded from what is missing or held.
-    async fn explain(&mut self, line: &mut DocumentReport, until: Time) -> Result<(), ReplayError> {
+    async fn explain(&mut self, line: &mut DocumentReport, now: Time) -> Result<(), ReplayError> {
         let Some(state) = self.target.store.state(&self.target.feed).await? else { return Ok(()) };
         if let Some(hold) = &state.hold {
             line.note(format!("held: {}", judge::hold_words(hold)));
@@ -170,7 +170,7 @@ impl Replayed<'_> {
         if state.next_decision_at.is_none() {
             return Ok(());
         }
-        let Some((snapshot, _)) = self.unsettled(until).await? else { return Ok(()) };
+        let Some((snapshot, _)) = self.unsettled(now).await? else { return Ok(()) };
         let options = &self.target.options;
         let (absent, all) = judge::absent(&snapshot, options, PENDING_SHOWN);
         if all > absent.len() {
@@ -262,22 +262,19 @@ impl Replayed<'_> {
         Ok(Ok(verdict))
     }
 
-    /// The feed without its settled items, and what reads these. A snapshot is read once for each revision, unless it
-    /// tells which settled item left the window last: that depends on the time.
+    /// The feed without its settled items, and what reads these. It is read once for each revision: which settled item
+    /// left the window last, as of then, tells where the sync view begins, which nobody reads here.
     async fn unsettled(
         &mut self,
         now: Time,
     ) -> Result<Option<(Arc<Snapshot>, PinnedFeed)>, ReplayError> {
         let Some(reader) = self.target.store.pin(&self.target.feed).await? else { return Ok(None) };
-        let is_same = |(read, at): &(Arc<Snapshot>, Time)| {
-            read.state.revision == reader.state().revision && (read.settled.is_none() || *at == now)
-        };
-        if !self.read.as_ref().is_some_and(is_same) {
+        let revision = reader.state().revision;
+        if self.read.as_ref().is_none_or(|read| read.state.revision != revision) {
             let cutoff = Tick::at(now.minus(self.target.window));
-            let read = reader.unsettled(cutoff).await?;
-            self.read = read.map(|snapshot| (Arc::new(snapshot), now));
+            self.read = reader.unsettled(cutoff).await?.map(Arc::new);
         }
-        Ok(self.read.as_ref().map(|(snapshot, _)| (Arc::clone(snapshot), reader)))
+        Ok(self.read.clone().map(|snapshot| (snapshot, reader)))
     }
 
     async fn look_again(&mut self, now: Time) -> Result<Verdict, ReplayError> {
