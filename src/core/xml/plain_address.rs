@@ -137,21 +137,23 @@ pub fn numbers(address: &str) -> Vec<String> {
     }
     let rest = behind_scheme(address.trim()).and_then(|rest| rest.split_once('/'));
     let Some((_, path)) = rest else { return Vec::new() };
-    let parts = path.split(|c: char| !c.is_ascii_alphanumeric());
-    let is_long = |part: &&str| {
-        part.bytes().filter(u8::is_ascii_digit).count() >= LONG_NUMBER && day(part).is_none()
-    };
-    parts.filter(is_long).take(NUMBERS_LIMIT).map(str::to_ascii_lowercase).collect()
+    let parts = path.as_bytes().split(|byte| !byte.is_ascii_alphanumeric());
+    let long =
+        parts.filter(|part| part.iter().filter(|b| b.is_ascii_digit()).count() >= LONG_NUMBER);
+    let long = long.filter_map(|part| std::str::from_utf8(part).ok());
+    let numbers = long.filter(|part| day(part).is_none()).take(NUMBERS_LIMIT);
+    numbers.map(str::to_ascii_lowercase).collect()
 }
 
 /// The day that an id or address is made of, as `20260303`: of `2026-03-03`, `2026/03/03` and
 /// `20260303`. Nothing where no such day stands in it.
 pub fn day(address: &str) -> Option<String> {
     let bytes = address.as_bytes();
-    (0..bytes.len()).find_map(|at| {
-        let starts = at == 0 || !bytes.get(at - 1)?.is_ascii_digit();
-        if starts { day_at(bytes.get(at..)?) } else { None }
-    })
+    let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    // Years that count begin so.
+    let years = (0..bytes.len()).filter(|at| matches!(bytes.get(*at), Some(b'1' | b'2')));
+    let mut starts = years.filter(|at| !at.checked_sub(1).is_some_and(&is_digit));
+    starts.find_map(|at| day_at(bytes.get(at..)?))
 }
 
 fn day_at(from: &[u8]) -> Option<String> {

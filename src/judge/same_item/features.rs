@@ -3,18 +3,18 @@
 use crate::news::{is_a_text, text_print, texts};
 use foldhash::HashMap;
 use tidegate_core::model::{Entry, Ignore, ItemStatus, LedgerEntry, Time};
+use tidegate_core::xml::has_units;
 use tidegate_core::xml::plain_address::{
     behind_host, day, hostless, is_address, numbers, path_without_query, plain_link, slug,
 };
-use tidegate_core::xml::{has_units, units};
 
-/// Titles that say less tell nothing, in [`units`].
+/// Titles that say less tell nothing, in [units](has_units).
 const TELLING_TITLE: usize = 2;
-/// Notes without a title that say less are not told from each other, in [`units`].
+/// Notes without a title that say less are not told from each other, in [units](has_units).
 const TELLING_NOTE: usize = 10;
-/// Texts that say less tell nothing, in [`units`].
+/// Texts that say less tell nothing, in [units](has_units).
 const TELLING_TEXT: usize = 60;
-/// Texts that say as much are long, in [`units`].
+/// Texts that say as much are long, in [units](has_units).
 const LONG_TEXT: usize = 200;
 
 /// Something by which an entry and an item may be known to be the same.
@@ -123,7 +123,7 @@ pub(super) fn telling_texts(entry: &Entry<'_>, ignore: &[Ignore]) -> Vec<Telling
 
 /// A title as it is compared; nothing where it says too little.
 pub(super) fn plain_title(title: &str) -> Option<String> {
-    (units(title) >= TELLING_TITLE).then(|| title.trim().to_lowercase())
+    has_units(title, TELLING_TITLE).then(|| title.trim().to_lowercase())
 }
 
 /// Who bears a feature: groups of entries and of items that share a native id, each at most one more than
