@@ -27,7 +27,9 @@ fn key(kind: KeyKind, text: &[u8]) -> IndexKey {
 /// The keys of an item, each once: of its names, its title and its addresses, and of the texts of an
 /// item without a title.
 pub fn item_keys(known: &LedgerEntry) -> Vec<IndexKey> {
-    let names = known.aliases.iter().chain([&known.native_shown, &known.published_id]);
+    // Mostly it is published under the id that it bears.
+    let published = Some(&known.published_id).filter(|id| **id != known.native_shown);
+    let names = known.aliases.iter().chain([&known.native_shown]).chain(published);
     let mut keys: BTreeSet<IndexKey> = names.map(|name| name_key(name)).collect();
     let is_untitled = known.title.trim().is_empty();
     for feature in of_item(known) {
