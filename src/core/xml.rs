@@ -24,5 +24,5 @@ pub use escape::{
 };
 pub use text::{
     collapsed, cut, declared_prefix, find_tag, has_units, is_blank, is_char, is_name, is_space,
-    shortened, split_name, trim, trimmed, units,
+    shortened, split_name, trim, trimmed,
 };

@@ -10,6 +10,7 @@ mod shrunken;
 pub(crate) use let_in::entries_to_let_in;
 pub(crate) use other_feed::OTHER_FEED;
 
+use crate::DAY;
 use crate::rules::Rule;
 use crate::window::WindowShift;
 use std::time::Duration;
@@ -64,7 +65,7 @@ const SHORT_HOLD: Duration = Duration::from_secs(30 * 60);
 /// How long at least, where believing it takes items away.
 const LONG_HOLD: Duration = Duration::from_secs(6 * 3600);
 /// After this time it is believed whatever it is; twice seen is enough then.
-pub(crate) const LONGEST_HOLD: Duration = Duration::from_secs(24 * 3600);
+pub(crate) const LONGEST_HOLD: Duration = DAY;
 /// How soon a held feed is polled again.
 const HOLD_POLL: Duration = Duration::from_secs(15 * 60);
 

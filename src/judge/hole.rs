@@ -18,10 +18,10 @@ mod unsteady;
 pub use conclude::Conclusion;
 pub(crate) use conclude::{conclude, ripens, ripens_from};
 
+use crate::HOUR;
 use crate::rules::Rule;
 use crate::window::{Direction, WindowShift};
 use foldhash::HashSet;
-use std::time::Duration;
 use tidegate_core::model::{
     Absence, Character, Deletions, Doubt, Doubts, Evidence, ItemStatus, LedgerEntry,
 };
@@ -94,10 +94,8 @@ struct HoleCase<'a> {
     holes: usize,
 }
 
-/// So many documents without an item, of which the first is so old, show that it was no accident.
+/// So many documents without an item, the first of them an hour old, show that it was no accident.
 const LASTING_DOCUMENTS: u32 = 3;
-/// How old the first of them is at least.
-const LASTING_TIME: Duration = Duration::from_secs(3600);
 
 impl HoleCase<'_> {
     /// What was learned of how the feed behaves.
@@ -211,8 +209,7 @@ impl HoleCase<'_> {
             let documents = before.observations.saturating_add(adds);
             let stood = input.now.since(before.since);
             // Where its address was asked, looks at the same document are among them.
-            let lasting =
-                before.probe.is_none() && documents >= LASTING_DOCUMENTS && stood >= LASTING_TIME;
+            let lasting = before.probe.is_none() && documents >= LASTING_DOCUMENTS && stood >= HOUR;
             return match before.evidence {
                 Evidence::Said | Evidence::Passed => None,
                 Evidence::Hole if lasting => plain(

@@ -30,8 +30,21 @@ pub use explain::{
 pub use hole::Conclusion;
 pub use rules::{Rule, noise_rules, switchable_rules};
 
+use foldhash::{HashMap, HashMapExt as _};
 use same_item::Matching;
+use std::hash::Hash;
+use std::time::Duration;
 use tidegate_core::model::{FeedDocument, FeedOptions, Snapshot, Time};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// How often each of these comes.
+fn count<T: Eq + Hash>(all: impl Iterator<Item = T>) -> HashMap<T, u64> {
+    let mut counts = HashMap::new();
+    all.for_each(|one| *counts.entry(one).or_default() += 1);
+    counts
+}
 
 /// What is before the judge: the last state of a feed and the document that follows it.
 #[derive(Debug, Clone, Copy)]

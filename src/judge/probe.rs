@@ -17,7 +17,8 @@ pub use answer::{
 pub(crate) use answer::{describe_probe, note_answer};
 pub use scope::{ProbeScope, made_up};
 
-use foldhash::{HashMap, HashMapExt as _, HashSet};
+use crate::{DAY, HOUR};
+use foldhash::HashSet;
 use std::time::Duration;
 use tidegate_core::model::{
     Absence, Deletions, Evidence, FeedName, FeedOptions, ItemStatus, LedgerEntry, Probe, Probing,
@@ -33,10 +34,8 @@ pub const ITEMS_PER_ROUND: usize = 4;
 const DOUBTS_A_DAY: usize = 2;
 /// … of items that have been in doubt for so long.
 const LONG_IN_DOUBT: Duration = Duration::from_secs(48 * 3600);
-const DAY: Duration = Duration::from_secs(24 * 3600);
 /// How often an item is asked about while it is missing.
 pub(crate) const ASKED_MOST: u32 = 6;
-const HOUR: Duration = Duration::from_secs(3600);
 /// Two answers that confirm each other are so far apart.
 pub(crate) const APART: Duration = HOUR;
 /// An address that said nothing is asked again so much later …
@@ -156,10 +155,8 @@ fn retain_pages_of_their_own(wanted: &mut Vec<Candidate<'_>>, snapshot: &Snapsho
     if wanted.is_empty() {
         return;
     }
-    let mut bearers: HashMap<String, u32> = HashMap::new();
-    for link in snapshot.known.iter().filter_map(|known| known.link.as_deref()) {
-        *bearers.entry(plain_link(link)).or_default() += 1;
-    }
+    let links = snapshot.known.iter().filter_map(|known| known.link.as_deref());
+    let bearers = crate::count(links.map(plain_link));
     wanted.retain(|item| bearers.get(&plain_link(item.page.as_str())).is_none_or(|n| *n < 2));
 }
 

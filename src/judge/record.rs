@@ -29,19 +29,17 @@ mod settled;
 mod shared;
 mod stand_in;
 mod updates;
-mod window;
 
 pub use absence::{answered, look_again};
 pub use backfill::{Backfilled, backfill};
 pub use doubt::read_before;
-pub use evict::{EVICTED_AT_ONCE, ITEMS_KEPT, TOMBSTONES_KEPT};
+pub use evict::{EVICTED_AT_ONCE, ITEMS_KEPT, TOMBSTONES_KEPT, age};
 pub use gather::{AggregateSource, Credit, LeftOut, gather};
 pub use ingest::{take_in, take_in_shared};
-pub use operator::{DeletionError, Redaction, decide, delete_missing, redact};
+pub use operator::{DeletionError, decide, delete_missing, redact};
 pub use outdated::{outdated, refreshed};
 pub use settled::{ledger_query, wanted_after};
 pub use shared::{Issued, LEAP_LIMIT, Peers, needs_complete};
-pub use window::age;
 
 use crate::same_item::Matching;
 use crate::{JudgeInput, archive};

@@ -22,7 +22,7 @@ mod title;
 mod unlike;
 mod wording;
 
-pub(crate) use features::telling_texts;
+pub(crate) use index::has_same_keys;
 pub use index::{entry_keys, item_keys, name_key};
 pub(crate) use longest_run::longest_run;
 pub use native::{is_made_up, native, natives};
@@ -31,6 +31,8 @@ pub(crate) use unlike::unlike;
 pub(crate) use wording::{continues, is_reworded, words};
 
 use crate::rules::Rule;
+use features::TellingText;
+use foldhash::HashMap;
 use tidegate_core::model::{FeedDocument, FeedOptions, Snapshot};
 
 /// The kinds of sign by which an entry may be an item, in the order in which they are weighed.
@@ -53,6 +55,8 @@ pub struct MatchedEntry {
 pub struct Matching {
     /// The [`natives`] of the entries.
     pub names: Vec<String>,
+    /// The telling texts of the entries that no item's id names, where an item is left that they may be.
+    pub(crate) texts: HashMap<usize, Vec<TellingText>>,
     /// Entries that are known items, in document order.
     pub pairs: Vec<MatchedEntry>,
     /// Entries that are none, in document order.
@@ -72,7 +76,7 @@ pub fn matching(
     let names = natives(document);
     let mut sides = sides::Sides::new(snapshot, document, &names, &options.ignore);
     same_id::pair_same_ids(&mut sides);
-    pairs::pair_by_signs(&mut sides, &options.without);
+    let texts = pairs::pair_by_signs(&mut sides, &options.without);
     let matching = sides.into_matching();
-    Matching { names, ..matching }
+    Matching { names, texts, ..matching }
 }

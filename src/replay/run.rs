@@ -2,6 +2,7 @@
 
 use super::report::{DocumentOutcome, DocumentReport, PrintedEvent, PrintedPending};
 use super::source::{Recorded, Series};
+use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{
     BodyPrints, Completeness, EndpointId, Event, FeedName, FeedOptions, Snapshot, Tick, Time,
@@ -77,6 +78,8 @@ struct Replayed<'a> {
     last: Option<BodyPrints>,
     /// Equal full observations since the last commit.
     same: u32,
+    /// The feed as it was read last.
+    read: Option<Arc<Snapshot>>,
 }
 
 /// The most times of changes that are remembered.
@@ -95,6 +98,7 @@ pub async fn series(
         times: Vec::new(),
         last: None,
         same: 0,
+        read: None,
     };
     for (at, document) in series.documents.iter().enumerate() {
         let until = series.documents.get(at + 1).map(|next| next.time);
@@ -150,7 +154,7 @@ impl Replayed<'_> {
         } else {
             self.last = None;
         }
-        self.explain(&mut line).await?;
+        self.explain(&mut line, now).await?;
         if !line.events.is_empty() {
             line.outcome = DocumentOutcome::Changed;
         }
@@ -158,7 +162,7 @@ impl Replayed<'_> {
     }
 
     /// Adds why nothing was concluded from what is missing or held.
-    async fn explain(&self, line: &mut DocumentReport) -> Result<(), ReplayError> {
+    async fn explain(&mut self, line: &mut DocumentReport, now: Time) -> Result<(), ReplayError> {
         let Some(state) = self.target.store.state(&self.target.feed).await? else { return Ok(()) };
         if let Some(hold) = &state.hold {
             line.note(format!("held: {}", judge::hold_words(hold)));
@@ -166,7 +170,7 @@ impl Replayed<'_> {
         if state.next_decision_at.is_none() {
             return Ok(());
         }
-        let Some((snapshot, _)) = self.unsettled(Time::from_unix(0)).await? else { return Ok(()) };
+        let Some((snapshot, _)) = self.unsettled(now).await? else { return Ok(()) };
         let options = &self.target.options;
         let (absent, all) = judge::absent(&snapshot, options, PENDING_SHOWN);
         if all > absent.len() {
@@ -213,7 +217,7 @@ impl Replayed<'_> {
     ) -> Result<Result<Verdict, ParseError>, ReplayError> {
         let (snapshot, reader) = self.unsettled(now).await?.unzip();
         let limits = Limits::default();
-        let before = record::read_before(snapshot.as_ref(), prints);
+        let before = record::read_before(snapshot.as_deref(), prints);
         let text = match parse::decode_as(bytes, None, before, &limits) {
             Ok(decoded) => decoded,
             Err(error) => return Ok(Err(error)),
@@ -237,17 +241,17 @@ impl Replayed<'_> {
         let (mut snapshot, mut looks) = (snapshot, 0);
         if let (Some(reader), Some(part)) = (&reader, &snapshot) {
             let query = record::ledger_query(&self.observation(Some(part), now), &[&document]);
-            snapshot = reader.read_more(part, query).await?.or(snapshot);
+            snapshot = reader.read_more(part, query).await?.map(Arc::new).or(snapshot);
         }
         let mut verdict = loop {
-            let observation = self.observation(snapshot.as_ref(), now);
+            let observation = self.observation(snapshot.as_deref(), now);
             let verdict = record::take_in(&observation, &document, prints)?;
             looks += 1;
             // Ends with the whole ledger, which lacks nothing.
             let query = record::wanted_after(&observation, &verdict, looks);
             let (Some(reader), Some(part)) = (&reader, &snapshot) else { break verdict };
             let Some(more) = reader.read_more(part, query).await? else { break verdict };
-            snapshot = Some(more);
+            snapshot = Some(Arc::new(more));
         };
         // A pinned feed keeps what a commit takes the place of.
         drop(reader);
@@ -258,17 +262,24 @@ impl Replayed<'_> {
         Ok(Ok(verdict))
     }
 
-    /// The feed without its settled items, and what reads these.
-    async fn unsettled(&self, now: Time) -> Result<Option<(Snapshot, PinnedFeed)>, ReplayError> {
+    /// The feed without its settled items, and what reads these. It is read once for each revision: which settled item
+    /// left the window last, as of then, tells where the sync view begins, which nobody reads here.
+    async fn unsettled(
+        &mut self,
+        now: Time,
+    ) -> Result<Option<(Arc<Snapshot>, PinnedFeed)>, ReplayError> {
         let Some(reader) = self.target.store.pin(&self.target.feed).await? else { return Ok(None) };
-        let cutoff = Tick::at(now.minus(self.target.window));
-        let snapshot = reader.unsettled(cutoff).await?;
-        Ok(snapshot.map(|snapshot| (snapshot, reader)))
+        let revision = reader.state().revision;
+        if self.read.as_ref().is_none_or(|read| read.state.revision != revision) {
+            let cutoff = Tick::at(now.minus(self.target.window));
+            self.read = reader.unsettled(cutoff).await?.map(Arc::new);
+        }
+        Ok(self.read.clone().map(|snapshot| (snapshot, reader)))
     }
 
     async fn look_again(&mut self, now: Time) -> Result<Verdict, ReplayError> {
         let snapshot = self.unsettled(now).await?.map(|(snapshot, _)| snapshot);
-        Ok(record::look_again(&self.observation(snapshot.as_ref(), now), self.same))
+        Ok(record::look_again(&self.observation(snapshot.as_deref(), now), self.same))
     }
 
     async fn keep(

@@ -10,19 +10,19 @@ use std::sync::Arc;
 #[error("{0}")]
 pub struct ValueError(pub(super) String);
 
-/// Checks a text that is to be `what`: each character of it, by the text and its place in it.
+/// Checks a text that is to be `what`; `find_wrong` finds the first character in it that may not stand there.
 fn check(
     what: &str,
     text: &str,
     limit: usize,
     allowed: &str,
-    fits: impl Fn(&str, usize, char) -> bool,
+    find_wrong: impl Fn(&str) -> Option<(usize, char)>,
 ) -> Result<(), ValueError> {
     let wrong = if text.is_empty() {
         format!("{what} is empty")
     } else if text.len() > limit {
         format!("{what} is {} bytes long, the limit is {limit}", text.len())
-    } else if let Some((at, c)) = text.char_indices().find(|(at, c)| !fits(text, *at, *c)) {
+    } else if let Some((at, c)) = find_wrong(text) {
         format!("{what} {text:?} has {c:?} at byte {at}; {allowed}")
     } else {
         return Ok(());
@@ -34,7 +34,7 @@ fn check(
 macro_rules! identifier {
     (
         $(#[$doc:meta])*
-        $name:ident($text:ty), $what:literal, $limit:expr, $allowed:literal, $fits:expr
+        $name:ident($text:ty), $what:literal, $limit:expr, $allowed:literal, $find_wrong:expr
     ) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -44,7 +44,7 @@ macro_rules! identifier {
         impl $name {
             /// Checks and takes a text.
             pub fn new(text: &str) -> Result<Self, ValueError> {
-                check($what, text, $limit, $allowed, $fits)?;
+                check($what, text, $limit, $allowed, $find_wrong)?;
                 Ok(Self(text.into()))
             }
 
@@ -58,7 +58,7 @@ macro_rules! identifier {
             type Error = ValueError;
 
             fn try_from(text: String) -> Result<Self, ValueError> {
-                check($what, &text, $limit, $allowed, $fits)?;
+                check($what, &text, $limit, $allowed, $find_wrong)?;
                 Ok(Self(text.into()))
             }
         }
@@ -89,17 +89,22 @@ identifier! {
     /// The name under which a feed is published: `[a-z0-9][a-z0-9-]{0,63}`. Shared by all who have it.
     FeedName(Arc<str>), "feed name", 64,
     "a feed name is 1 to 64 of a-z, 0-9 and '-', and does not begin with '-'",
-    |_, at, c| c.is_ascii_lowercase() || c.is_ascii_digit() || (c == '-' && at > 0)
+    |text| text.char_indices().find(|(at, c)| {
+        !(c.is_ascii_lowercase() || c.is_ascii_digit() || (*c == '-' && *at > 0))
+    })
 }
 
 /// The longest sync or endpoint id that is taken from outside, in bytes.
 const FOREIGN_ID_LIMIT: usize = 1024;
 
-/// Whether a character may stand in an id that others made.
-fn is_foreign(text: &str, at: usize, c: char) -> bool {
-    let is_edge = || at == 0 || at + c.len_utf8() == text.len();
-    // Nearly all of them are, and each id that is read from the store is checked.
-    c.is_ascii_graphic() || !(c.is_control() || c.is_whitespace() && is_edge())
+/// Finds the first character that may not stand in an id that others made.
+fn find_wrong_in_foreign(text: &str) -> Option<(usize, char)> {
+    // Nearly all ids are plain, and each that is read from the store is checked.
+    if text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return None;
+    }
+    let is_edge = |at: usize, c: char| at == 0 || at + c.len_utf8() == text.len();
+    text.char_indices().find(|(at, c)| c.is_control() || c.is_whitespace() && is_edge(*at, *c))
 }
 
 identifier! {
@@ -110,7 +115,7 @@ identifier! {
     /// because identity is compared by code points and nothing else (section 2.1.4).
     SyncId(Box<str>), "sync id", FOREIGN_ID_LIMIT,
     "control characters and white space at either end are not allowed",
-    is_foreign
+    find_wrong_in_foreign
 }
 
 identifier! {
@@ -119,15 +124,16 @@ identifier! {
     /// Compared as UTF-8 bytes, which is code-point order (READINGS 1, row 7).
     EndpointId(Box<str>), "endpoint id", FOREIGN_ID_LIMIT,
     "control characters and white space at either end are not allowed",
-    is_foreign
+    find_wrong_in_foreign
 }
 
 impl EndpointId {
     /// Checks an endpoint id for this gateway itself: `[A-Za-z0-9.:-]{1,128}` (READINGS 1, row 23).
     pub fn own(text: &str) -> Result<Self, ValueError> {
         let allowed = "this gateway's endpoint id is made of A-Z, a-z, 0-9, '.', ':' and '-'";
-        let fits = |_: &str, _, c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | ':' | '-');
-        check("endpoint id", text, 128, allowed, fits)?;
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | ':' | '-');
+        let find_wrong = |text: &str| text.char_indices().find(|(_, c)| !fits(*c));
+        check("endpoint id", text, 128, allowed, find_wrong)?;
         Ok(Self(text.into()))
     }
 }
@@ -136,14 +142,14 @@ identifier! {
     /// The identifier of a feed in SUP documents: `[A-Za-z0-9-]{1,128}` (SUP section 3; READINGS 4).
     SupId(Box<str>), "SUP id", 128,
     "a SUP id is made of A-Z, a-z, 0-9 and '-'",
-    |_, _, c| c.is_ascii_alphanumeric() || c == '-'
+    |text| text.char_indices().find(|(_, c)| !(c.is_ascii_alphanumeric() || *c == '-'))
 }
 
 identifier! {
     /// The id of an archive in its address: `[a-z0-9]{1,64}`. It tells nothing and never changes.
     ArchiveId(Box<str>), "archive id", 64,
     "an archive id is made of a-z and 0-9",
-    |_, _, c| c.is_ascii_lowercase() || c.is_ascii_digit()
+    |text| text.char_indices().find(|(_, c)| !(c.is_ascii_lowercase() || c.is_ascii_digit()))
 }
 
 /// What the SUP ids of a gateway's feeds are made of: chosen when its store is made, and kept with it.

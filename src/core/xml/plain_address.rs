@@ -63,15 +63,26 @@ pub fn plain_link(link: &str) -> String {
 ///
 /// `tag:` URIs lose their authority and date. Ids that are no addresses give nothing.
 pub fn hostless(id: &str) -> Option<String> {
-    let id = id.trim();
-    let path = if let Some(tag) = id.strip_prefix("tag:") {
-        tag.split_once(':').map(|(_, specific)| specific.trim_start_matches('/').to_owned())?
-    } else {
-        let plain = plain_link(behind_scheme(id).map(|_| id)?);
-        let at = plain.find(['/', '?', '#'])?;
-        plain.get(at..)?.trim_start_matches('/').to_owned()
-    };
-    (path.len() >= 4).then_some(path)
+    if let Some(tag) = id.trim().strip_prefix("tag:") {
+        let (_, specific) = tag.split_once(':')?;
+        return telling_path(specific).map(str::to_owned);
+    }
+    let plain = is_address(id).then(|| plain_link(id))?;
+    behind_host(&plain).map(str::to_owned)
+}
+
+/// Whether an id is an address with a host.
+pub fn is_address(id: &str) -> bool {
+    behind_scheme(id.trim()).is_some()
+}
+
+/// What stands behind the host of a [`plain_link`], where it says something.
+pub fn behind_host(plain: &str) -> Option<&str> {
+    telling_path(plain.get(plain.find(['/', '?', '#'])?..)?)
+}
+
+fn telling_path(path: &str) -> Option<&str> {
+    Some(path.trim_start_matches('/')).filter(|path| path.len() >= 4)
 }
 
 /// Endings of programs, whose pages are told apart by the query.
@@ -79,12 +90,10 @@ const SCRIPTS: [&str; 9] = ["php", "asp", "aspx", "cgi", "cfm", "jsp", "do", "dl
 /// So many digits in a row name a page.
 const TELLING_DIGITS: usize = 3;
 
-/// An address (the id, or the link where the id is none) without scheme and query, where the path
-/// names a page: by a number or a [`slug`]. Nothing for programs, whose query is the name.
-pub fn path_without_query(id: &str, link: Option<&str>) -> Option<String> {
-    let address = if behind_scheme(id.trim()).is_some() { id } else { link? };
-    let plain = plain_link(address);
-    let (rest, fragment) = plain.split_once('#').unwrap_or((&plain, ""));
+/// An address without scheme and query, where the path names a page: by a number or a [`slug`]. Nothing for programs,
+/// whose query is the name. `plain`: its [`plain_link`].
+pub fn path_without_query(address: &str, plain: &str) -> Option<String> {
+    let (rest, fragment) = plain.split_once('#').unwrap_or((plain, ""));
     let path = rest.split('?').next()?.trim_end_matches('/');
     let (_, named) = path.split_once('/')?;
     let is_of_script = |part: &str| {
@@ -123,23 +132,28 @@ const NUMBERS_LIMIT: usize = 4;
 /// The parts of an address behind its host with a long number in them, which a page keeps when the words
 /// of its address change. A day is none.
 pub fn numbers(address: &str) -> Vec<String> {
+    if address.bytes().filter(u8::is_ascii_digit).count() < LONG_NUMBER {
+        return Vec::new();
+    }
     let rest = behind_scheme(address.trim()).and_then(|rest| rest.split_once('/'));
     let Some((_, path)) = rest else { return Vec::new() };
-    let parts = path.split(|c: char| !c.is_ascii_alphanumeric());
-    let is_long = |part: &&str| {
-        part.bytes().filter(u8::is_ascii_digit).count() >= LONG_NUMBER && day(part).is_none()
-    };
-    parts.filter(is_long).take(NUMBERS_LIMIT).map(str::to_ascii_lowercase).collect()
+    let parts = path.as_bytes().split(|byte| !byte.is_ascii_alphanumeric());
+    let long =
+        parts.filter(|part| part.iter().filter(|b| b.is_ascii_digit()).count() >= LONG_NUMBER);
+    let long = long.filter_map(|part| std::str::from_utf8(part).ok());
+    let numbers = long.filter(|part| day(part).is_none()).take(NUMBERS_LIMIT);
+    numbers.map(str::to_ascii_lowercase).collect()
 }
 
 /// The day that an id or address is made of, as `20260303`: of `2026-03-03`, `2026/03/03` and
 /// `20260303`. Nothing where no such day stands in it.
 pub fn day(address: &str) -> Option<String> {
     let bytes = address.as_bytes();
-    (0..bytes.len()).find_map(|at| {
-        let starts = at == 0 || !bytes.get(at - 1)?.is_ascii_digit();
-        if starts { day_at(bytes.get(at..)?) } else { None }
-    })
+    let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    // Years that count begin so.
+    let years = (0..bytes.len()).filter(|at| matches!(bytes.get(*at), Some(b'1' | b'2')));
+    let mut starts = years.filter(|at| !at.checked_sub(1).is_some_and(&is_digit));
+    starts.find_map(|at| day_at(bytes.get(at..)?))
 }
 
 fn day_at(from: &[u8]) -> Option<String> {
@@ -209,12 +223,12 @@ mod tests {
 
     #[test]
     fn a_path_without_its_query_names_a_page() {
-        let of = |id: &str| path_without_query(id, Some("http://e.org/link/some-name?s=1"));
+        let of = |address: &str| path_without_query(address, &plain_link(address));
         let page = of("http://www.e.org/posts/104?s=1");
         assert_eq!(page.as_deref(), Some("e.org/posts/104#"));
         assert_eq!(page, of("https://e.org/posts/104/?s=2&t=3"));
         assert_ne!(page, of("https://e.org/posts/104/?s=2#part"));
-        assert_eq!(of("urn:uuid:1").as_deref(), Some("e.org/link/some-name#"));
+        assert_eq!(of("http://e.org/link/some-name?s=1").as_deref(), Some("e.org/link/some-name#"));
         for nameless in [
             "https://e.org/?p=104",
             "https://e.org/view.php?id=104",

@@ -57,13 +57,8 @@ pub fn is_blank(text: &str) -> bool {
     text.bytes().all(is_space)
 }
 
-/// How much a text says: one unit for each letter or digit, two where a character stands for a
-/// syllable or a word (CJK, kana, hangul).
-pub fn units(text: &str) -> usize {
-    units_of(text).sum()
-}
-
-/// Whether a text has so many [`units`] or more.
+/// Whether a text says as much as this in units: a letter or digit is one, a character that stands for a syllable or a
+/// word (CJK, kana, hangul) is two.
 pub fn has_units(text: &str, least: usize) -> bool {
     let mut found = 0;
     least == 0
@@ -159,7 +154,7 @@ mod tests {
     #[test]
     fn units_are_letters_and_syllables() {
         for (text, found) in [("", 0), ("a-1 é", 3), ("日本 x", 5)] {
-            assert_eq!(units(text), found, "{text}");
+            assert_eq!(units_of(text).sum::<usize>(), found, "{text}");
             for least in 0..8 {
                 assert_eq!(has_units(text, least), found >= least, "{text} {least}");
             }

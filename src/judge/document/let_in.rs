@@ -27,8 +27,7 @@ pub(crate) fn entries_to_let_in(window: &WindowShift<'_>, kind: &str) -> Vec<usi
     if same < SAME_FEED && same * SAME_FEED_PART < found {
         return Vec::new();
     }
-    let mut news =
-        same_item::unlike(input.snapshot, document, input.matching, &input.options.ignore);
+    let mut news = same_item::unlike(input.snapshot, document, input.matching);
     if !is_re_keyed && window.dated {
         // By its date it stands where it belongs; what is older than all that stays is backfill.
         news.retain(|at| window.rank(*at) + window.backfill < found);

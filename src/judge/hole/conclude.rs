@@ -2,6 +2,7 @@
 //! said.
 
 use crate::probe::{APART, ASKED_MOST};
+use crate::{DAY, HOUR};
 use std::time::Duration;
 use tidegate_core::model::{Absence, Deletions, Evidence, ProbeAnswer, Time};
 
@@ -25,8 +26,6 @@ struct Patience {
     observations: u32,
 }
 
-const HOUR: Duration = Duration::from_secs(3600);
-const DAY: Duration = Duration::from_secs(24 * 3600);
 /// Accidents in hand-edited feeds are mended within a version or two.
 const HOLE: Patience = Patience { time: DAY, observations: 3 };
 const COMPLETE: Patience = Patience { time: Duration::from_secs(12 * 3600), observations: 3 };

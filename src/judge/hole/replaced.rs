@@ -3,7 +3,7 @@
 
 use super::{HoleCase, HoleRule, Objection};
 use crate::rules::Rule;
-use crate::same_item::{continues, is_reworded, telling_texts, words};
+use crate::same_item::{continues, is_reworded, words};
 use crate::window::{date_of, dated};
 use foldhash::HashSet;
 use tidegate_core::model::{Entry, LedgerEntry, Time};
@@ -81,17 +81,14 @@ fn stands_in_its_place(case: &HoleCase<'_>, place: usize, date: Option<Time>) ->
 
 /// Whether an entry came that says the same, which no other item of the last document did.
 fn has_its_text(case: &HoleCase<'_>, known: &LedgerEntry) -> bool {
-    let entries = &case.window.input.document.entries;
-    let ledger = &case.window.input.snapshot.known;
+    let (ledger, matching) = (&case.window.input.snapshot.known, case.window.input.matching);
     let listed = || case.window.old.iter().filter_map(|at| ledger.get(*at));
     let is_its_own = |print: &(u64, u64)| {
         let mut others = listed().filter(|other| other.id != known.id);
         known.prints.contains(print) && !others.any(|other| other.prints.contains(print))
     };
-    let fresh =
-        case.window.input.matching.fresh.iter().take(COMPARED).filter_map(|at| entries.get(*at));
-    let ignore = &case.window.input.options.ignore;
-    let mut texts = fresh.flat_map(|entry| telling_texts(entry, ignore));
+    let fresh = matching.fresh.iter().take(COMPARED).filter_map(|at| matching.texts.get(at));
+    let mut texts = fresh.flatten();
     texts.any(|text| text.is_full && is_its_own(&text.print))
 }
 

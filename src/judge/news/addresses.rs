@@ -1,7 +1,6 @@
 //! Addresses that a reader can follow, and what of one is only how it is written.
 
-use super::field::{FieldKind, FieldPath, local_name};
-use std::borrow::Cow;
+use super::field::{FieldKind, FieldPath};
 use tidegate_core::xml::plain_address::{hostless, plain_link};
 
 /// Elements that lead to the entry.
@@ -17,7 +16,7 @@ pub(super) fn is_address(field: &FieldPath<'_>, value: &str) -> bool {
         FieldKind::Core => LINKS.contains(&field.name),
         FieldKind::Element => looks_like_address(value),
         FieldKind::Link => true,
-        FieldKind::Outline(name) => OUTLINE_ADDRESSES.contains(&local_name(name).as_str()),
+        FieldKind::Outline => field.is_outline(&OUTLINE_ADDRESSES),
         FieldKind::Attribute(name) => FOLLOWED_ATTRIBUTES.contains(&name),
     }
 }
@@ -28,8 +27,8 @@ pub(super) fn looks_like_address(value: &str) -> bool {
 }
 
 /// An address with only what says where it leads: no scheme, host, tracking parameters or signature.
-pub(crate) fn address(value: &str) -> Cow<'_, str> {
-    Cow::Owned(unsigned(hostless(value).unwrap_or_else(|| plain_link(value))))
+pub(crate) fn address(value: &str) -> String {
+    unsigned(hostless(value).unwrap_or_else(|| plain_link(value)))
 }
 
 /// Query parameters that sign an address, or say until when it holds.
@@ -62,7 +61,7 @@ mod tests {
 
     #[test]
     fn an_address_is_the_same_whoever_signed_it_until_when() {
-        let of = |query: &str| address(&format!("https://e.org/a.mp3?{query}")).into_owned();
+        let of = |query: &str| address(&format!("https://e.org/a.mp3?{query}"));
         for (one, other, same) in [
             ("id=1&X-Amz-Date=1&X-Amz-Signature=a", "id=1&X-Amz-Date=2&X-Amz-Signature=b", true),
             ("Expires=1&Signature=a&Key-Pair-Id=K", "Expires=2&Signature=b&Key-Pair-Id=K", true),

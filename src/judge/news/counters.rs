@@ -2,7 +2,7 @@
 
 use super::NewsRule;
 use super::addresses::OUTLINE_ADDRESSES;
-use super::field::{FieldKind, local_name};
+use super::field::FieldKind;
 use crate::rules::Rule;
 use tidegate_core::model::NoiseClass;
 
@@ -13,7 +13,7 @@ pub(super) const RULE: NewsRule = NewsRule {
     },
     class: NoiseClass::Counters,
     is_noise: |field, _| match field.kind {
-        FieldKind::Outline(name) if OUTLINE_ADDRESSES.contains(&local_name(name).as_str()) => false,
+        FieldKind::Outline if field.is_outline(&OUTLINE_ADDRESSES) => false,
         FieldKind::Element if field.element.starts_with(COMMUNITY) => true,
         FieldKind::Attribute(_) => field.element.contains(COMMUNITY),
         _ => COUNTERS.iter().any(|parts| field.is_called(parts)),

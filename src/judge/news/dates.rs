@@ -2,7 +2,7 @@
 
 use super::NewsRule;
 use super::addresses::OUTLINE_ADDRESSES;
-use super::field::{FieldKind, local_name};
+use super::field::FieldKind;
 use crate::rules::Rule;
 use tidegate_core::model::NoiseClass;
 
@@ -12,7 +12,7 @@ pub(super) const RULE: NewsRule = NewsRule {
     is_noise: |field, value| {
         let may_be = match field.kind {
             FieldKind::Element => true,
-            FieldKind::Outline(name) => !OUTLINE_ADDRESSES.contains(&local_name(name).as_str()),
+            FieldKind::Outline => !field.is_outline(&OUTLINE_ADDRESSES),
             _ => false,
         };
         may_be && (TIMES.iter().any(|parts| field.is_called(parts)) || reads_as_date(value))

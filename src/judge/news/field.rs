@@ -32,6 +32,8 @@ pub(super) struct FieldPath<'a> {
     pub(super) element: &'a str,
     /// The name of that element.
     pub(super) name: &'a str,
+    /// That name, or the name of the outline's attribute that it is, without prefix and in small letters.
+    local: String,
     pub(super) kind: FieldKind<'a>,
 }
 
@@ -45,7 +47,7 @@ pub(super) enum FieldKind<'a> {
     /// An attribute of a `link` of Atom.
     Link,
     /// An attribute of an outline, in which stands all that it says.
-    Outline(&'a str),
+    Outline,
     /// Another attribute.
     Attribute(&'a str),
 }
@@ -58,31 +60,28 @@ impl<'a> FieldPath<'a> {
         };
         let name = element_name(element);
         let kind = match attribute {
-            Some(attribute) if element.starts_with("outline:") => FieldKind::Outline(attribute),
+            Some(_) if element.starts_with("outline:") => FieldKind::Outline,
             Some(_) if element.starts_with("link[") => FieldKind::Link,
             Some(attribute) => FieldKind::Attribute(attribute),
             None if is_core_text(name) || addresses::LINKS.contains(&name) => FieldKind::Core,
             None => FieldKind::Element,
         };
-        Self { path, element, name, kind }
+        let called = attribute.filter(|_| kind == FieldKind::Outline).unwrap_or(name);
+        let local = called.rsplit(['}', ':']).next().unwrap_or(called).to_ascii_lowercase();
+        Self { path, element, name, local, kind }
     }
 
     /// Whether it is an element whose name alone says little, or an attribute of an outline, and one of these parts
     /// is in its name.
     pub(super) fn is_called(&self, parts: &[&str]) -> bool {
-        let name = match self.kind {
-            FieldKind::Element => self.name,
-            FieldKind::Outline(attribute) => attribute,
-            _ => return false,
-        };
-        let name = local_name(name);
-        parts.iter().any(|part| name.contains(part))
+        matches!(self.kind, FieldKind::Element | FieldKind::Outline)
+            && parts.iter().any(|part| self.local.contains(part))
     }
-}
 
-/// A name without its prefix or namespace, in small letters.
-pub(super) fn local_name(name: &str) -> String {
-    name.rsplit(['}', ':']).next().unwrap_or(name).to_ascii_lowercase()
+    /// Whether it is an attribute of an outline that is called one of these.
+    pub(super) fn is_outline(&self, names: &[&str]) -> bool {
+        self.kind == FieldKind::Outline && names.contains(&self.local.as_str())
+    }
 }
 
 /// The name of the last element of a path.

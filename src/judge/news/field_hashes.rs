@@ -2,7 +2,7 @@
 
 use super::field::{FieldWeight, element_name, is_core_text, weight};
 use super::fingerprint::{Fingerprint, without};
-use super::visible::{counted, visible};
+use super::visible::comparable;
 use std::collections::BTreeSet;
 use tidegate_core::model::{Context, Entry, Ignore, Markup};
 use xxhash_rust::xxh3::xxh3_64;
@@ -54,8 +54,7 @@ pub fn texts<'e>(
         if covering().any(|ignore| ignore.regex().is_none()) {
             return None;
         }
-        let text = visible(&field.value);
-        let text = counted(&field.value, &text).unwrap_or(text);
+        let text = comparable(&field.value);
         let rest = without(&text, covering().filter_map(Ignore::regex));
         Some((&*field.path, rest.unwrap_or(text)))
     })

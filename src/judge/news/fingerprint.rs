@@ -6,9 +6,8 @@ use super::field_hashes::path_print;
 use super::images::{is_of_picture, picture_address};
 use super::mask::short;
 use super::spans::{self, SpanContext};
-use super::visible::{counted, visible};
+use super::visible::comparable;
 use regex::Regex;
-use std::borrow::Cow;
 use tidegate_core::model::{Entry, Field, Ignore, LedgerEntry, NoiseClass};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
 
@@ -37,11 +36,11 @@ pub struct FieldView<'e> {
     pub path: &'e str,
     /// What its spans are.
     pub kind: SpanContext,
-    /// What a reader would see of it, but for what the operator ignores.
-    pub text: Cow<'e, str>,
-    /// The fingerprints of its path and of what counts of it.
+    /// What counts of it, but for what the operator ignores.
+    pub text: String,
+    /// The fingerprints of its path and of its text.
     pub print: (u64, u64),
-    /// The fingerprint of what counts of it without machine-like spans.
+    /// The fingerprint of its text without machine-like spans.
     shape: u64,
 }
 
@@ -101,42 +100,32 @@ impl Looking<'_> {
             self.trace(NoiseClass::Ignored, path, &field.value);
             return None;
         }
-        let (kind, class, text, counted) = match weight(&field.path, &field.value) {
-            FieldWeight::Text => {
-                let text = visible(&field.value);
-                let counted = counted(&field.value, &text);
-                (SpanContext::Text, NoiseClass::Markup, Cow::Owned(text), counted)
-            }
+        let (kind, class, text) = match weight(&field.path, &field.value) {
+            FieldWeight::Text => (SpanContext::Text, NoiseClass::Markup, comparable(&field.value)),
             FieldWeight::Address if is_of_picture(fields, at) => {
-                let (text, counted) = (address(&field.value), picture_address(&field.value));
-                let counted = (counted != text).then_some(counted);
-                (SpanContext::Address, NoiseClass::Images, text, counted)
+                (SpanContext::Address, NoiseClass::Images, picture_address(&field.value))
             }
             FieldWeight::Address => {
-                (SpanContext::Address, NoiseClass::Addresses, address(&field.value), None)
+                (SpanContext::Address, NoiseClass::Addresses, address(&field.value))
             }
             FieldWeight::Noise(class) => {
                 self.trace(class, path, &field.value);
                 return None;
             }
         };
-        if counted.as_deref().unwrap_or(&text).is_empty() {
-            if !text.is_empty() {
+        if text.is_empty() {
+            // It has pictures at most.
+            if !field.value.trim().is_empty() {
                 self.trace(NoiseClass::Images, path, &field.value);
             }
             return None;
         }
-        let patterns = || covering().filter_map(Ignore::regex);
-        let (class, text, counted) = match without(&text, patterns()) {
-            None => (class, text, counted),
-            Some(rest) => {
-                let counted = counted.and_then(|counted| without(&counted, patterns()));
-                (NoiseClass::Ignored, Cow::Owned(rest), counted)
-            }
+        let (class, text) = match without(&text, covering().filter_map(Ignore::regex)) {
+            None => (class, text),
+            Some(rest) => (NoiseClass::Ignored, rest),
         };
         self.trace(class, path, &field.value);
-        let said = counted.as_deref().unwrap_or(&text);
-        let (print, shape) = ((path, xxh3_64(said.as_bytes())), spans::shape(said, kind));
+        let (print, shape) = ((path, xxh3_64(text.as_bytes())), spans::shape(&text, kind));
         Some(FieldView { path: &field.path, kind, text, print, shape })
     }
 

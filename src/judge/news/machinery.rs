@@ -1,7 +1,7 @@
 //! The rule `machinery`.
 
 use super::NewsRule;
-use super::field::{FieldKind, local_name};
+use super::field::FieldKind;
 use crate::rules::Rule;
 use tidegate_core::model::NoiseClass;
 
@@ -14,7 +14,7 @@ pub(super) const RULE: NewsRule = NewsRule {
     class: NoiseClass::Machinery,
     is_noise: |field, _| match field.kind {
         FieldKind::Link => !FOLLOWED.contains(&field.path),
-        FieldKind::Outline(attribute) => OUTLINE_SETTINGS.contains(&local_name(attribute).as_str()),
+        FieldKind::Outline => field.is_outline(&OUTLINE_SETTINGS),
         FieldKind::Element if field.element.starts_with("wfw:") => true,
         _ => ELEMENTS.iter().any(|names| names.contains(&field.name)),
     },

@@ -8,6 +8,7 @@
 use super::fingerprint::{FieldView, Fingerprint, fingerprint};
 use super::path_print;
 use super::spans;
+use crate::DAY;
 use foldhash::{HashMap, HashMapExt as _};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,14 +17,12 @@ use tidegate_core::model::{
 };
 use xxhash_rust::xxh3::xxh3_64;
 
-const DAY: u64 = 86_400;
-
 /// Changes in a row that show that a span never rests; the last of them makes no version.
-const PROOF: u8 = 3;
+pub(crate) const PROOF: u8 = 3;
 /// Changes that are further apart are no row.
-const ROW_GAP: Duration = Duration::from_secs(2 * DAY);
+pub(crate) const ROW_GAP: Duration = Duration::from_secs(2 * DAY.as_secs());
 /// A mask is lifted, and what it hid comes out, when the field has rested for so long: over a weekend it may.
-const REST: Duration = Duration::from_secs(4 * DAY);
+const REST: Duration = Duration::from_secs(4 * DAY.as_secs());
 
 /// The part of a fingerprint that is enough to tell two values of a field apart.
 #[allow(clippy::cast_possible_truncation)]

@@ -22,13 +22,10 @@ pub fn visible(value: &str) -> String {
     read(value, false)
 }
 
-/// What of a value counts where it is compared, of which [`visible`] gives `text`: without pictures
-/// before the first and behind the last of what else there is to see, which are previews, and
-/// without the places in pages that links lead to. Nothing where all of it counts.
-pub fn counted(value: &str, text: &str) -> Option<String> {
-    let has_anchors = text.contains(LINK) && text.contains('#');
-    let counted = (has_anchors || text.contains(PICTURE)).then(|| read(value, true))?;
-    (counted != text).then_some(counted)
+/// What of a value counts where it is compared: what is [`visible`] without pictures before the first and behind the
+/// last of what else there is to see, which are previews, and without the places in pages that links lead to.
+pub fn comparable(value: &str) -> String {
+    read(value, true)
 }
 
 fn read(value: &str, is_counted: bool) -> String {
@@ -181,12 +178,6 @@ mod tests {
             old,
             visible("<a data-href='/x' HREF = 'https://b.example/page&#47;one'>it</a>")
         );
-    }
-
-    /// What counts of a value.
-    fn comparable(value: &str) -> String {
-        let text = visible(value);
-        counted(value, &text).unwrap_or(text)
     }
 
     #[test]

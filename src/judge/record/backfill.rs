@@ -10,7 +10,7 @@ use super::draft::{ChangeDraft, EventDetails};
 use super::mint::NewIds;
 use super::{Observation, ObservationError, Verdict, check_size, redacted_filter};
 use crate::same_item;
-use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
+use foldhash::{HashMap, HashSet, HashSetExt as _};
 use tidegate_core::model::{EventKind, FeedDocument, ItemStatus, LedgerEntry};
 use tidegate_core::xml::plain_address::{hostless, plain_link};
 
@@ -76,24 +76,18 @@ struct OlderNames<'a> {
     ids: HashSet<&'a str>,
     hostless: HashSet<String>,
     /// How many items have a link.
-    links: HashMap<String, u32>,
+    links: HashMap<String, u64>,
 }
 
 impl<'a> OlderNames<'a> {
     fn new(known: &'a [LedgerEntry]) -> Self {
-        let mut index =
-            Self { ids: HashSet::new(), hostless: HashSet::new(), links: HashMap::new() };
-        for item in known {
-            let names = [&item.native_shown, &item.published_id];
-            for name in names.into_iter().chain(&item.aliases) {
-                index.ids.insert(name);
-                index.hostless.extend(hostless(name));
-            }
-            if let Some(link) = &item.link {
-                *index.links.entry(plain_link(link)).or_default() += 1;
-            }
-        }
-        index
+        let names = |item: &'a LedgerEntry| {
+            [&item.native_shown, &item.published_id].into_iter().chain(&item.aliases)
+        };
+        let ids: HashSet<&str> = known.iter().flat_map(names).map(String::as_str).collect();
+        let hostless = ids.iter().filter_map(|name| hostless(name)).collect();
+        let links = known.iter().filter_map(|item| item.link.as_deref()).map(plain_link);
+        Self { ids, hostless, links: crate::count(links) }
     }
 
     /// Whether an entry is a known item: by its id, by its id but for scheme and host, or by a link

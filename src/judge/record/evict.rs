@@ -7,6 +7,7 @@
 //! deleted.
 
 use super::draft::ChangeDraft;
+use super::{Observation, Verdict};
 use foldhash::HashSet;
 use std::time::Duration;
 use tidegate_core::model::{History, ItemStatus, LedgerEntry, Origin, Seal, SyncId, Tick};
@@ -18,6 +19,20 @@ pub const ITEMS_KEPT: usize = 100_000;
 pub const EVICTED_AT_ONCE: usize = 10_000;
 /// How long tombstones are kept where nobody says otherwise.
 pub const TOMBSTONES_KEPT: Duration = Duration::from_secs(180 * 86_400);
+
+/// Lets items leave the window and the ledger, and drops archives, of a feed that did not change
+/// otherwise; a change without a tick.
+pub fn age(round: &Observation<'_>) -> Verdict {
+    let Some(snapshot) = round.snapshot else { return Verdict::default() };
+    let mut draft = ChangeDraft::new(round, snapshot);
+    draft.shown_changed = draft.advance_window() | draft.has_surplus();
+    // Archives grow old too.
+    let drops_archives = draft.drop_archives(snapshot.state.archives.next);
+    if !draft.shown_changed && !drops_archives {
+        return Verdict::default();
+    }
+    draft.into_verdict(None)
+}
 
 impl ChangeDraft<'_> {
     /// Whether this commit could let items leave the ledger.

@@ -107,7 +107,7 @@ pub fn gather(
         for item in &source.items {
             let before = merging.merged.notes.len();
             let is_listed = shown.contains(&item.shared.winner.id);
-            offer(&mut merging, all, source, (item, is_listed), &holders);
+            offer(&mut merging, all, source, item, is_listed, &holders);
             for why in merging.merged.notes.iter().skip(before) {
                 let (source, id) = (source.name.clone(), item.shared.winner.id.clone());
                 left_out.push(LeftOut { source, id, why: why.clone() });
@@ -185,7 +185,8 @@ fn offer(
     merging: &mut Merging<'_, '_>,
     all: &[FeedName],
     source: &AggregateSource,
-    (item, is_listed): (&Item, bool),
+    item: &Item,
+    is_listed: bool,
     holders: &IdHolders<'_>,
 ) {
     if is_redacted(item) {

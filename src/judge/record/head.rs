@@ -1,16 +1,10 @@
 //! What a feed's head says to a reader, and when a change of that is told to those who follow changes.
 
 use super::draft::ChangeDraft;
-use super::rate_limited::{DAY, admits, count};
-use crate::news;
-use std::time::Duration;
+use super::rate_limited::{admits, count};
+use crate::{DAY, news};
 use tidegate_core::model::{FeedDocument, Head, Time};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
-
-/// A title that changed so often in a row in a number or token alone is no news in it …
-const ROW: u8 = 3;
-/// … where no two of these changes are further apart than this.
-const ROW_GAP: Duration = Duration::from_secs(2 * 24 * 3600);
 
 /// A fingerprint of what a reader sees of a head: title, subtitle, link, language, image and author.
 /// Stamps, generator, intervals and counters are no part of it; never 0.
@@ -54,7 +48,7 @@ pub(super) fn take_in(draft: &mut ChangeDraft<'_>, head: &Head) {
         return;
     }
     if print != told.latest {
-        let in_a_row = told.last.is_some_and(|last| now.since(last) <= ROW_GAP);
+        let in_a_row = told.last.is_some_and(|last| now.since(last) <= news::ROW_GAP);
         if shape == told.shape {
             told.row = if in_a_row { told.row.saturating_add(1) } else { 1 };
             told.last = Some(now);
@@ -62,7 +56,7 @@ pub(super) fn take_in(draft: &mut ChangeDraft<'_>, head: &Head) {
             (told.row, told.last) = (0, None);
         }
         (told.latest, told.shape) = (print, shape);
-        if told.row >= ROW {
+        if told.row >= news::PROOF {
             told.told = print;
         }
     }
@@ -106,6 +100,7 @@ pub(super) fn skeleton_print(document: &FeedDocument<'_>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn head(change: impl Fn(&mut Head)) -> u64 {
         let text = |text: &str| Some(text.to_owned());

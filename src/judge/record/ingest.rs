@@ -65,7 +65,7 @@ fn judge_shared(
     let parts = shared::parts(snapshot, document, peers.complete);
     let Some(parts) = &parts else {
         let draft = ChangeDraft::new(round, snapshot);
-        return judge_plain(document, doubt, (snapshot, draft, None), Default::default());
+        return judge_plain(document, doubt, snapshot, draft, None, &[], None);
     };
     let mut draft = ChangeDraft::new(round, &parts.whole);
     let mut report = shared::merge(&mut draft, parts, document, peers, &doubt);
@@ -85,24 +85,27 @@ fn judge_shared(
     // What was not taken because it is not known yet whose it is must come again, and so must what
     // may be broken.
     let is_whole = report.asks.is_empty() && !doubt.is_doubted;
-    let mut discard = Default::default();
+    let (mut gone, mut braked) = (Vec::new(), None);
     if is_whole {
         shared::catch_up(&mut draft.state, round.snapshot, document, peers);
-        discard = shared::discarded(&draft, document, peers);
+        (gone, braked) = shared::discarded(&draft, document, peers);
     }
-    let merged = (&parts.plain, draft, Some(parts));
-    let verdict = judge_plain(&parts.document, doubt, merged, discard)?;
+    let (plain, split) = (&parts.plain, Some(parts));
+    let verdict = judge_plain(&parts.document, doubt, plain, draft, split, &gone, braked)?;
     Ok(Verdict { notes: report.notes, asks: report.asks, ..verdict })
 }
 
 /// Judges a document that says nothing of sharing, or the part of one that does not, over what is known of such, in a
 /// draft with what was merged, over everything that is known. `parts`: the whole document, taken apart, where something
-/// is shared; `gone`: what is to be discarded.
+/// is shared; `gone`: what is to be discarded; `braked`: why that is held first.
 fn judge_plain<'a>(
     document: &FeedDocument<'_>,
     mut doubt: DocumentDoubt<'_>,
-    (snapshot, mut draft, parts): (&'a Snapshot, ChangeDraft<'a>, Option<&'a SharedSplit<'a>>),
-    (gone, braked): (Vec<usize>, Option<Braked>),
+    snapshot: &'a Snapshot,
+    mut draft: ChangeDraft<'a>,
+    parts: Option<&'a SharedSplit<'a>>,
+    gone: &[usize],
+    braked: Option<Braked>,
 ) -> Result<Verdict, ObservationError> {
     let round = draft.round;
     let matching = same_item::matching(snapshot, document, round.options);
@@ -145,7 +148,7 @@ fn judge_plain<'a>(
         HoldDecision::Ends { theirs } => released(snapshot, document, &draft, theirs),
         HoldDecision::Free => Vec::new(),
     };
-    shared::discard(&mut draft, &gone, shared::UNLISTED);
+    shared::discard(&mut draft, gone, shared::UNLISTED);
     check_size(found + left.len())?;
     let mut taken = DocumentIntake::new(draft, window, parts);
     taken.moved = super::outline_moves::moved(snapshot, document, &pairs);

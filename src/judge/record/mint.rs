@@ -13,7 +13,8 @@ use tidegate_core::short_hash::{ID_BYTES, base32};
 /// ordinal counts the ids minted from this identity in this feed, so that an id that is used again by another post gets
 /// its own.
 fn sync_id(
-    (endpoint, feed): (&EndpointId, &FeedName),
+    endpoint: &EndpointId,
+    feed: &FeedName,
     native: &str,
     ordinal: u64,
 ) -> Result<SyncId, ValueError> {
@@ -27,7 +28,7 @@ fn sync_id(
 
 /// The sync id that a new item of this native identity gets where none of the feed has it.
 pub(super) fn first_sync_id(round: &Observation<'_>, native: &str) -> Option<SyncId> {
-    sync_id((round.endpoint, round.feed), native, 0).ok()
+    sync_id(round.endpoint, round.feed, native, 0).ok()
 }
 
 /// What new items of a feed may be called.
@@ -60,30 +61,22 @@ impl NewIds {
         entry: &Entry<'_>,
         native: &str,
     ) -> Result<LedgerEntry, ValueError> {
-        let maker = (draft.round.endpoint, draft.round.feed);
+        let Observation { endpoint, feed, .. } = draft.round;
         let ordinal = self.numbered.entry(native.to_owned()).or_default();
         // Ends: there are more ordinals than ids in use.
         let id = loop {
-            let id = sync_id(maker, native, *ordinal)?;
+            let id = sync_id(endpoint, feed, native, *ordinal)?;
             *ordinal += 1;
             if self.used.insert(id.clone()) {
                 break id;
             }
             // Where one is taken, as many are as bear the identity.
-            let bearers = self.bearers.get_or_init(|| count_bearers(draft));
+            let names = || draft.ledger().map(|known| known.native_shown.clone());
+            let bearers = self.bearers.get_or_init(|| crate::count(names()));
             *ordinal = bearers.get(native).map_or(*ordinal, |count| (*ordinal).max(*count));
         };
         Ok(newcomer(entry, native, id, |id| self.left.contains(id), draft))
     }
-}
-
-/// How many items of the ledger bear each identity.
-fn count_bearers(draft: &ChangeDraft<'_>) -> HashMap<String, u64> {
-    let mut bearers = HashMap::new();
-    for known in draft.ledger() {
-        *bearers.entry(known.native_shown.clone()).or_default() += 1;
-    }
-    bearers
 }
 
 /// The id that an entry is published with, for ever: its own, else one made of its sync id
@@ -111,7 +104,7 @@ mod tests {
     fn an_identity_that_is_used_again_or_elsewhere_gets_another_id() {
         let mint = |endpoint: &str, feed: &str, ordinal| {
             let endpoint = EndpointId::own(endpoint).unwrap();
-            sync_id((&endpoint, &FeedName::new(feed).unwrap()), "urn:1", ordinal).unwrap()
+            sync_id(&endpoint, &FeedName::new(feed).unwrap(), "urn:1", ordinal).unwrap()
         };
         let first = mint("gate.example", "news", 0);
         assert_eq!(mint("gate.example", "news", 0), first);

@@ -22,7 +22,7 @@ pub fn decide(round: &Observation<'_>, decision: Decision) -> Verdict {
     draft.into_verdict(held)
 }
 
-/// Why a missing item was not deleted.
+/// Why an item was not deleted, or not redacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DeletionError {
     #[error("the feed has no item of that sync id")]
@@ -87,29 +87,23 @@ pub fn delete_missing(
     Ok(Some(draft.into_verdict(None)))
 }
 
-/// What came of the wish to redact an item.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Redaction {
-    /// The feed has no such item.
-    Unknown,
-    /// It was redacted before.
-    Before,
-    /// This is to be committed.
-    Commit(Box<Verdict>),
-}
-
 /// Redacts an item: what lives becomes a tombstone (SSE 1.0 section 3.2), what is one already stays
 /// one, and the ledger forgets what the item said. It remembers the ids and the link, by which the
-/// item is kept out while its publisher still lists it. `why` is the reason to be shown.
-pub fn redact(round: &Observation<'_>, id: &SyncId, why: &str) -> Redaction {
-    let Some(snapshot) = round.snapshot else { return Redaction::Unknown };
-    let Some(at) = snapshot.position(id) else { return Redaction::Unknown };
+/// item is kept out while its publisher still lists it. `why` is the reason to be shown. `None` where it was
+/// redacted before.
+pub fn redact(
+    round: &Observation<'_>,
+    id: &SyncId,
+    why: &str,
+) -> Result<Option<Verdict>, DeletionError> {
+    let snapshot = round.snapshot.ok_or(DeletionError::Unknown)?;
+    let at = snapshot.position(id).ok_or(DeletionError::Unknown)?;
     if snapshot.known.get(at).is_some_and(LedgerEntry::is_redacted) {
-        return Redaction::Before;
+        return Ok(None);
     }
     let mut draft = ChangeDraft::new(round, snapshot);
     forget_in(&mut draft, at, why);
-    Redaction::Commit(Box::new(draft.into_verdict(None)))
+    Ok(Some(draft.into_verdict(None)))
 }
 
 /// Redacts the item that stands at `at`.

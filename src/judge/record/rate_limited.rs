@@ -1,13 +1,10 @@
 //! Changes that wait for their version: the cap on versions a day, and what was masked.
 
 use super::draft::{ChangeDraft, EventDetails};
-use std::time::Duration;
+use crate::DAY;
 use tidegate_core::model::{
     DayVersions, EventKind, Noise, Snapshot, Time, WaitCause, WaitingChange,
 };
-
-/// The day that the cap is about; it begins with the first update in it.
-pub(super) const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Counts a version that is being made; whatever waited comes out with it.
 pub(super) fn made(noise: &mut Noise, now: Time) {
@@ -17,7 +14,7 @@ pub(super) fn made(noise: &mut Noise, now: Time) {
     noise.held = false;
 }
 
-/// The day's versions with one more.
+/// The day's versions with one more. A day begins with the first update in it.
 pub(super) fn count(made: Option<DayVersions>, now: Time) -> DayVersions {
     let day = made.filter(|made| now.since(made.since) < DAY);
     let day = day.unwrap_or(DayVersions { since: now, versions: 0 });

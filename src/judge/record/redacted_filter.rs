@@ -3,9 +3,9 @@
 
 use super::Observation;
 use crate::{news, same_item};
-use foldhash::{HashMap, HashMapExt as _, HashSet};
+use foldhash::HashSet;
 use sha2::{Digest, Sha256};
-use tidegate_core::model::{FeedDocument, FeedOptions, Incoming, LedgerEntry, Markup, Snapshot};
+use tidegate_core::model::{FeedDocument, Incoming, LedgerEntry, Markup, Snapshot};
 use tidegate_core::short_hash::{ID_BYTES, base32};
 use tidegate_core::xml::plain_address::plain_link;
 
@@ -27,28 +27,21 @@ pub(super) fn without<'a>(
     if !snapshot.known.iter().any(LedgerEntry::is_redacted) {
         return None;
     }
-    // Rules that are switched off count here.
-    let ignore = round.options.ignore.clone();
-    let options = FeedOptions { ignore, ..FeedOptions::default() };
-    let matching = same_item::matching(snapshot, document, &options);
+    let matching = same_item::matching(snapshot, document, round.options);
     let is_redacted = |at: usize| snapshot.known.get(at).is_some_and(LedgerEntry::is_redacted);
     let mut out: HashSet<usize> =
         matching.pairs.iter().filter(|p| is_redacted(p.known)).map(|p| p.entry).collect();
     let kept_out = KeptOut::new(snapshot.known.iter(), LedgerEntry::is_redacted);
     let link_of = |at: usize| document.entries.get(at)?.link.as_deref().map(plain_link);
-    // How many redacted items bear each link, and how many entries.
-    let mut bearers: HashMap<String, (usize, usize)> = HashMap::new();
     let redacted = snapshot.known.iter().filter(|known| known.is_redacted());
-    for link in redacted.filter_map(|known| known.link.as_deref()) {
-        bearers.entry(plain_link(link)).or_default().0 += 1;
-    }
-    for link in (0..document.entries.len()).filter_map(link_of) {
-        bearers.entry(link).or_default().1 += 1;
-    }
+    let of_items = crate::count(redacted.filter_map(|it| it.link.as_deref()).map(plain_link));
+    let of_entries = crate::count((0..document.entries.len()).filter_map(link_of));
+    let is_single =
+        |link: &String| [&of_items, &of_entries].map(|of| of.get(link)) == [Some(&1); 2];
     out.extend(matching.fresh.iter().copied().filter(|at| {
         // An id tells apart what the matching told apart; a title that stands for one was veiled.
         let title = matching.names.get(*at).filter(|name| name.starts_with("title:"));
-        let link = link_of(*at).filter(|link| bearers.get(link) == Some(&(1, 1)));
+        let link = link_of(*at).filter(is_single);
         title.is_some_and(|title| kept_out.has_name(title))
             || link.is_some_and(|link| kept_out.links.contains(&link))
     }));

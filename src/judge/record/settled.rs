@@ -7,8 +7,8 @@
 
 use super::draft::ChangeDraft;
 use super::{Observation, Verdict, mint};
-use crate::same_item;
-use foldhash::{HashMap, HashMapExt as _, HashSet};
+use crate::{count, same_item};
+use foldhash::{HashMap, HashSet};
 use std::collections::BTreeSet;
 use tidegate_core::model::{
     Chain, Deletions, Entry, Event, EventKind, FeedDocument, IndexKey, IndexUpdate, ItemStatus,
@@ -94,15 +94,6 @@ fn unmatched<'d, 'a>(
     all.filter(|(_, is_matched)| !is_matched).map(|(unmatched, _)| unmatched).collect()
 }
 
-/// How often each name is borne.
-fn count<'n>(names: impl Iterator<Item = &'n str>) -> HashMap<&'n str, usize> {
-    let mut bearers = HashMap::new();
-    for name in names {
-        *bearers.entry(name).or_default() += 1;
-    }
-    bearers
-}
-
 /// Of the oldest items so many more are read than are to leave, for some of them may have to stay.
 const OLDEST_MORE: usize = 32;
 /// The most of the oldest items that are read with a document; maintenance lets the rest leave.
@@ -186,6 +177,12 @@ pub(super) fn index(draft: &ChangeDraft<'_>, evicted: &[LedgerEntry]) -> IndexUp
     };
     let items = items.into_iter().filter_map(|(old, new)| {
         let id = new.or(old)?.id.clone();
+        let is_same = |(old, new): (&LedgerEntry, &LedgerEntry)| {
+            !old.is_evicted() && !outdated.contains_key(&id) && same_item::has_same_keys(old, new)
+        };
+        if old.zip(new).is_some_and(is_same) {
+            return None;
+        }
         reindexed(id, &old.map(old_keys).unwrap_or_default(), &new.map(keys).unwrap_or_default())
     });
     IndexUpdate { unsettled: is_changed.then_some(unsettled), items: items.collect() }

@@ -3,18 +3,18 @@
 use crate::news::{is_a_text, text_print, texts};
 use foldhash::HashMap;
 use tidegate_core::model::{Entry, Ignore, ItemStatus, LedgerEntry, Time};
+use tidegate_core::xml::has_units;
 use tidegate_core::xml::plain_address::{
-    day, hostless, numbers, path_without_query, plain_link, slug,
+    behind_host, day, hostless, is_address, numbers, path_without_query, plain_link, slug,
 };
-use tidegate_core::xml::{has_units, units};
 
-/// Titles that say less tell nothing, in [`units`].
+/// Titles that say less tell nothing, in [units](has_units).
 const TELLING_TITLE: usize = 2;
-/// Notes without a title that say less are not told from each other, in [`units`].
+/// Notes without a title that say less are not told from each other, in [units](has_units).
 const TELLING_NOTE: usize = 10;
-/// Texts that say less tell nothing, in [`units`].
+/// Texts that say less tell nothing, in [units](has_units).
 const TELLING_TEXT: usize = 60;
-/// Texts that say as much are long, in [`units`].
+/// Texts that say as much are long, in [units](has_units).
 const LONG_TEXT: usize = 200;
 
 /// Something by which an entry and an item may be known to be the same.
@@ -38,24 +38,16 @@ pub(super) enum Feature {
     Number(String),
 }
 
-/// The features of an entry.
-pub(super) fn of_entry(entry: &Entry<'_>, native: &str, ignore: &[Ignore]) -> Vec<Feature> {
-    let mut features = without_texts(entry, native);
-    features.extend(telling_texts(entry, ignore).iter().map(|text| Feature::Text(text.print)));
-    features
-}
-
 /// The features of an entry but for its texts, which cost the most.
 pub(super) fn without_texts(entry: &Entry<'_>, native: &str) -> Vec<Feature> {
     let title = entry.title.as_deref().unwrap_or_default();
-    let dates = (entry.published, entry.updated);
-    of_card(title, native, dates, entry.link.as_deref())
+    of_card(title, native, entry.published, entry.updated, entry.link.as_deref())
 }
 
 /// The features of an item; of its texts all, however short.
 pub(super) fn of_item(known: &LedgerEntry) -> Vec<Feature> {
-    let dates = (known.published, known.updated);
-    let mut features = of_card(&known.title, &known.native_shown, dates, known.link.as_deref());
+    let (title, native, link) = (&known.title, &known.native_shown, known.link.as_deref());
+    let mut features = of_card(title, native, known.published, known.updated, link);
     features.extend(known.prints.iter().copied().map(Feature::Text));
     features
 }
@@ -63,7 +55,8 @@ pub(super) fn of_item(known: &LedgerEntry) -> Vec<Feature> {
 fn of_card(
     title: &str,
     shown: &str,
-    (published, updated): (Option<Time>, Option<Time>),
+    published: Option<Time>,
+    updated: Option<Time>,
     link: Option<&str>,
 ) -> Vec<Feature> {
     let mut features = Vec::new();
@@ -75,12 +68,22 @@ fn of_card(
             features.extend(day(shown).map(Feature::Day));
         }
     }
-    features.extend(link.map(|link| Feature::Link(plain_link(link))));
-    features.extend(path_without_query(shown, link).map(Feature::Path));
-    features.extend(hostless(shown).map(Feature::Hostless));
+    // Mostly the link is the id, or the id is no address.
+    let plain_id = is_address(shown).then(|| plain_link(shown));
+    let other_link = link.filter(|link| *link != shown || plain_id.is_none());
+    let plain_other = other_link.map(plain_link);
+    let own = plain_id.as_ref().map(|plain| (shown, plain));
+    let address = own.or(other_link.zip(plain_other.as_ref()));
+    let path = address.and_then(|(address, plain)| path_without_query(address, plain));
+    features.extend(path.map(Feature::Path));
+    features.extend(match &plain_id {
+        Some(plain) => behind_host(plain).map(|path| Feature::Hostless(path.to_owned())),
+        None => hostless(shown).map(Feature::Hostless),
+    });
+    features.extend(link.and(plain_other.or(plain_id)).map(Feature::Link));
     features.extend(slug(shown).or_else(|| slug(link?)).map(Feature::Name));
     let mut digits = numbers(shown);
-    digits.extend(link.map(numbers).unwrap_or_default());
+    digits.extend(other_link.map(numbers).unwrap_or_default());
     digits.sort_unstable();
     digits.dedup();
     features.extend(digits.into_iter().map(Feature::Number));
@@ -102,7 +105,7 @@ pub(crate) struct TellingText {
 
 /// The texts of an entry that tell it from others. An entry without a title has no other name, so that shorter notes
 /// tell as well, but not who wrote it or what it is about.
-pub(crate) fn telling_texts(entry: &Entry<'_>, ignore: &[Ignore]) -> Vec<TellingText> {
+pub(super) fn telling_texts(entry: &Entry<'_>, ignore: &[Ignore]) -> Vec<TellingText> {
     let is_untitled = entry.title.as_deref().unwrap_or_default().trim().is_empty();
     // A character of two units has three bytes or more.
     let least = if is_untitled { TELLING_NOTE } else { TELLING_TEXT };
@@ -120,7 +123,7 @@ pub(crate) fn telling_texts(entry: &Entry<'_>, ignore: &[Ignore]) -> Vec<Telling
 
 /// A title as it is compared; nothing where it says too little.
 pub(super) fn plain_title(title: &str) -> Option<String> {
-    (units(title) >= TELLING_TITLE).then(|| title.trim().to_lowercase())
+    has_units(title, TELLING_TITLE).then(|| title.trim().to_lowercase())
 }
 
 /// Who bears a feature: groups of entries and of items that share a native id, each at most one more than

@@ -6,7 +6,7 @@
 use super::features::{Feature, of_item, telling_texts, without_texts};
 use std::collections::BTreeSet;
 use tidegate_core::model::{Entry, Ignore, IndexKey, LedgerEntry};
-use tidegate_core::xml::plain_address::hostless;
+use tidegate_core::xml::plain_address::{behind_host, hostless};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// What a key is a hash of.
@@ -27,13 +27,25 @@ fn key(kind: KeyKind, text: &[u8]) -> IndexKey {
 /// The keys of an item, each once: of its names, its title and its addresses, and of the texts of an
 /// item without a title.
 pub fn item_keys(known: &LedgerEntry) -> Vec<IndexKey> {
-    let names = known.aliases.iter().chain([&known.native_shown, &known.published_id]);
+    // Mostly it is published under the id that it bears.
+    let published = Some(&known.published_id).filter(|id| **id != known.native_shown);
+    let names = known.aliases.iter().chain([&known.native_shown]).chain(published);
     let mut keys: BTreeSet<IndexKey> = names.map(|name| name_key(name)).collect();
     let is_untitled = known.title.trim().is_empty();
     for feature in of_item(known) {
         keys.extend(feature_key(&feature, is_untitled));
     }
     keys.into_iter().collect()
+}
+
+/// Whether an item has the keys that it had before, since all that they are made of is the same.
+pub(crate) fn has_same_keys(old: &LedgerEntry, new: &LedgerEntry) -> bool {
+    old.native_shown == new.native_shown
+        && old.published_id == new.published_id
+        && old.aliases == new.aliases
+        && old.title == new.title
+        && old.link == new.link
+        && (old.prints == new.prints || !old.title.trim().is_empty())
 }
 
 /// The keys of the items that an entry may be, or that may bear what it bears, each once.
@@ -77,9 +89,7 @@ fn feature_key(feature: &Feature, has_texts: bool) -> Option<IndexKey> {
 
 /// The key of an address without scheme: of what stands behind its host, as in [`hostless`].
 fn address_key(plain: &str) -> IndexKey {
-    let path = plain.find(['/', '?', '#']).and_then(|at| plain.get(at..));
-    let path = path.map(|path| path.trim_start_matches('/')).filter(|path| path.len() >= 4);
-    key(KeyKind::Address, path.unwrap_or(plain).as_bytes())
+    key(KeyKind::Address, behind_host(plain).unwrap_or(plain).as_bytes())
 }
 
 #[cfg(test)]

@@ -36,10 +36,13 @@ const NEAR: Duration = Duration::from_secs(14 * 24 * 3600);
 /// What other words on another page, and dates that far apart, take away.
 const CONTRADICTED: u8 = 3;
 
-/// Pairs what stayed unmatched.
-pub(super) fn pair_by_signs(sides: &mut Sides<'_>, without: &Without) {
+/// Pairs what stayed unmatched; the telling texts of its entries.
+pub(super) fn pair_by_signs(
+    sides: &mut Sides<'_>,
+    without: &Without,
+) -> HashMap<usize, Vec<TellingText>> {
     if sides.is_settled() {
-        return;
+        return HashMap::new();
     }
     let groups = Groups::new(sides);
     let mut pairs = groups.weigh_candidates(sides, without);
@@ -49,9 +52,10 @@ pub(super) fn pair_by_signs(sides: &mut Sides<'_>, without: &Without) {
     pairs.retain(|_, signs| signs.weight() + 1 >= ENOUGH);
     for _ in 0..PASSES {
         if !groups.assign(sides, &pairs, without) {
-            return;
+            break;
         }
     }
+    groups.texts
 }
 
 /// A group of entries and one of items, by their first members.
@@ -202,14 +206,8 @@ impl Groups {
         let mut is_any = false;
         for (_, mut pairs) in levels.into_iter().rev() {
             pairs.retain(|((entry, item), _)| !entries.contains(entry) && !items.contains(item));
-            let count = |of: fn(&Pair) -> usize| {
-                let mut counts: HashMap<usize, usize> = HashMap::new();
-                for (pair, _) in &pairs {
-                    *counts.entry(of(pair)).or_default() += 1;
-                }
-                counts
-            };
-            let (of_entry, of_item) = (count(|pair| pair.0), count(|pair| pair.1));
+            let of_entry = crate::count(pairs.iter().map(|((entry, _), _)| *entry));
+            let of_item = crate::count(pairs.iter().map(|((_, item), _)| *item));
             for ((entry, item), signs) in pairs {
                 entries.insert(entry);
                 items.insert(item);

@@ -30,7 +30,7 @@ pub(super) struct Sides<'a> {
 /// The seconds of a day.
 const DAY: i64 = 86_400;
 /// So many entries that have the same time of day, and are half of those with dates, have none.
-const LEAST_DAYS: usize = 3;
+const LEAST_DAYS: u64 = 3;
 /// So far a neighbour is looked for in which both documents agree.
 const NEIGHBOURS: usize = 100;
 
@@ -205,12 +205,9 @@ impl<'a> Sides<'a> {
 
 /// The time of day that half of the document's dates have, or more of them.
 fn day_second(document: &FeedDocument<'_>) -> Option<i64> {
-    let mut seconds: HashMap<i64, usize> = HashMap::new();
     let dates = document.entries.iter().filter_map(|entry| entry.published.or(entry.updated));
-    for date in dates {
-        *seconds.entry(date.unix().rem_euclid(DAY)).or_default() += 1;
-    }
-    let all: usize = seconds.values().sum();
+    let seconds = crate::count(dates.map(|date| date.unix().rem_euclid(DAY)));
+    let all: u64 = seconds.values().sum();
     let (second, count) = seconds.into_iter().max_by_key(|(second, count)| (*count, *second))?;
     (count >= LEAST_DAYS && count * 2 >= all).then_some(second)
 }

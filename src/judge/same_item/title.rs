@@ -3,7 +3,7 @@
 use super::features::{Feature, plain_title};
 use super::pairs::{CandidatePair, OWN, TELLING};
 use crate::rules::Rule;
-use tidegate_core::xml::units;
+use tidegate_core::xml::has_units;
 
 pub(super) const RULE: Rule = Rule { name: "title", sentence: "the same title" };
 
@@ -13,6 +13,6 @@ const LONG_TITLE: usize = 20;
 /// Weighs the title of both.
 pub(super) fn weigh(candidate: &CandidatePair<'_>) -> u8 {
     let Some(title) = plain_title(candidate.title()) else { return 0 };
-    let own = if units(&title) >= LONG_TITLE { TELLING } else { OWN };
+    let own = if has_units(&title, LONG_TITLE) { TELLING } else { OWN };
     candidate.rarity(&Feature::Title(title), own)
 }

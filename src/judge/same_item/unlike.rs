@@ -1,9 +1,9 @@
 //! Entries that are no known item by any sign: posts that nobody takes for an old one.
 
-use super::features::{Feature, of_entry, of_item};
+use super::features::{Feature, of_item, without_texts};
 use super::{Matching, is_made_up};
 use foldhash::{HashSet, HashSetExt as _};
-use tidegate_core::model::{FeedDocument, Ignore, LedgerEntry, Snapshot};
+use tidegate_core::model::{FeedDocument, LedgerEntry, Snapshot};
 
 /// The new entries of a matching that have an id of their own, which no item ever bore, a title that
 /// none bears, and nothing in common with an item that the document does not have. An address or text
@@ -12,12 +12,14 @@ pub(crate) fn unlike(
     snapshot: &Snapshot,
     document: &FeedDocument<'_>,
     matching: &Matching,
-    ignore: &[Ignore],
 ) -> Vec<usize> {
     let fresh = matching.fresh.iter().copied();
     let fresh = fresh.filter_map(|at| {
         let (entry, native) = (document.entries.get(at)?, matching.names.get(at)?);
-        Some((at, native, of_entry(entry, native, ignore)))
+        let texts = matching.texts.get(&at).into_iter().flatten();
+        let mut features = without_texts(entry, native);
+        features.extend(texts.map(|text| Feature::Text(text.print)));
+        Some((at, native, features))
     });
     let fresh: Vec<(usize, &String, Vec<Feature>)> = fresh.collect();
     if fresh.is_empty() {
@@ -104,7 +106,7 @@ mod tests {
             Snapshot::untouched(Format::Rss20, Time::from_unix(1_767_300_000)).with_stubs(known);
         let matching = matching(&snapshot, &new, &FeedOptions::default());
         assert_eq!(matching.fresh.len(), new.entries.len(), "{matching:?}");
-        unlike(&snapshot, &new, &matching, &[])
+        unlike(&snapshot, &new, &matching)
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::pairs::{OWN, TELLING};
 use crate::rules::Rule;
 use foldhash::HashSet;
-use tidegate_core::xml::units;
+use tidegate_core::xml::has_units;
 
 pub(super) const RULE: Rule = Rule {
     name: "wording",
@@ -13,7 +13,7 @@ pub(super) const RULE: Rule = Rule {
 
 /// Words that two titles must share, numbers aside, to tell that one was made of the other.
 const SHARED_WORDS: usize = 3;
-/// A title that says less, in [`units`], is too easily a part of another one.
+/// A title that says less, in [units](has_units), is too easily a part of another one.
 const TELLING_PART: usize = 12;
 
 /// Weighs titles that are not the same.
@@ -52,7 +52,7 @@ fn shares_words(new: &str, old: &str, (part, of): (usize, usize)) -> bool {
 pub(crate) fn continues(a: &str, b: &str) -> bool {
     let (a, b) = (a.trim().to_lowercase(), b.trim().to_lowercase());
     let (short, long) = if a.len() <= b.len() { (&a, &b) } else { (&b, &a) };
-    units(short) >= TELLING_PART && (long.starts_with(short) || long.ends_with(short))
+    has_units(short, TELLING_PART) && (long.starts_with(short) || long.ends_with(short))
 }
 
 /// Whether each title has a number that the other lacks.

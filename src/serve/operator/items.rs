@@ -3,7 +3,7 @@
 use super::{Operator, OperatorError};
 use tidegate_core::model::{FeedName, FeedStanding, LedgerEntry, SyncId, Tick};
 use tidegate_judge::record::local::{self, Act, Acted};
-use tidegate_judge::record::{self as judge, DeletionError, Redaction};
+use tidegate_judge::record::{self as judge, DeletionError};
 use tidegate_store::VERSIONS_LIMIT;
 use utoipa::ToSchema;
 
@@ -69,13 +69,13 @@ impl Operator {
             Some(Redacted { published_id, native_id, tick, versions, before: false })
         };
         self.decide_and_commit(&record, &names, |round| match judge::redact(round, item, why) {
-            Redaction::Unknown => Err(unknown()),
-            Redaction::Before => {
+            Err(_) => Err(unknown()),
+            Ok(None) => {
                 let known = round.snapshot.and_then(|snapshot| redacted(&snapshot.known, None));
                 let known = known.ok_or_else(unknown)?;
                 Ok((None, Redacted { before: true, ..known }))
             }
-            Redaction::Commit(verdict) => {
+            Ok(Some(verdict)) => {
                 let change = verdict.change.ok_or_else(unknown)?;
                 let done = redacted(&change.known, change.tick).ok_or_else(unknown)?;
                 Ok((Some(change), done))

@@ -7,7 +7,7 @@ use crate::support::{Gate, Post, SITE, atom, kinds, post, rss, with_deletions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tidegate_core::model::{Decision, Deletions, EventKind, Order, Probing, Time};
-use tidegate_judge::record::{Redaction, Verdict};
+use tidegate_judge::record::Verdict;
 use tidegate_store::{PastSelect, Select};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/judgement/");
@@ -217,10 +217,7 @@ async fn perform(gate: &mut Gate, act: &Act) -> Option<Verdict> {
         Act::Older(text) => Some(gate.backfill(text, &[]).await.verdict),
         Act::Answer(code) => Some(answer(gate, *code).await),
         Act::Age => Some(gate.age().await),
-        Act::Redact(title) => match gate.redact(title).await.1 {
-            Redaction::Commit(verdict) => Some(*verdict),
-            _ => None,
-        },
+        Act::Redact(title) => gate.redact(title).await.1,
         Act::Delete(title) => {
             let known = gate.snapshot().await.known;
             let id = known.into_iter().find(|known| known.title == *title).unwrap().id;

@@ -24,7 +24,7 @@ use tidegate_core::model::{
 use tidegate_format::parse::{self, Limits};
 use tidegate_format::render::{Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
 use tidegate_judge::probe::Replies;
-use tidegate_judge::record::{self, Backfilled, DeletionError, Observation, Redaction, Verdict};
+use tidegate_judge::record::{self, Backfilled, DeletionError, Observation, Verdict};
 use tidegate_store::portable::ImportMessage;
 use tidegate_store::{Select, Store, View};
 use tokio::sync::mpsc;
@@ -218,18 +218,18 @@ impl Gate {
     }
 
     /// Redacts the item of that title; the sync id, and what was decided.
-    pub async fn redact(&mut self, title: &str) -> (SyncId, Redaction) {
+    pub async fn redact(&mut self, title: &str) -> (SyncId, Option<Verdict>) {
         let mut known = self.snapshot().await.known.into_iter();
         let id = known.find(|known| known.title == title).unwrap().id;
         let done = self.redact_item(&id).await;
         (id, done)
     }
 
-    pub async fn redact_item(&mut self, id: &SyncId) -> Redaction {
+    pub async fn redact_item(&mut self, id: &SyncId) -> Option<Verdict> {
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
         let snapshot = self.with_stubs(snapshot, &[id.to_string()]).await.unwrap();
-        let done = record::redact(&self.round(Some(&snapshot)), id, "by court order");
-        if let Redaction::Commit(verdict) = &done {
+        let done = record::redact(&self.round(Some(&snapshot)), id, "by court order").unwrap();
+        if let Some(verdict) = &done {
             self.commit(verdict).await;
         }
         done
