@@ -172,8 +172,7 @@ async fn read_and_commit(
     }
     let asked_at = Some(now);
     let url = without_credentials(walk.next.as_deref().unwrap_or(&feed.url));
-    let mut request = FetchRequest::whole(url, now).for_feed(feed);
-    request.leads = context.leads_of(feed).await?;
+    let request = FetchRequest::whole(url, now).for_feed(feed, context.leads_of(feed).await?);
     let fetched = cancel.run_until_cancelled(context.fetch().oneshot(request)).await;
     let fetched = fetched.ok_or(RoundError::Cancelled)??;
     if let Some(pause) = rate_pause(&fetched) {

@@ -137,7 +137,8 @@ impl Memory {
         self.schedule(now).hints = hints;
     }
 
-    /// Builds the request of the next poll. `asked_for`: a poll on demand, which asks the configured address.
+    /// Builds the request of the next poll, without what `feed` is asked with. `asked_for`: a poll on demand, which asks
+    /// the configured address.
     pub fn request(
         &mut self,
         feed: &FeedRecord,
@@ -168,7 +169,6 @@ impl Memory {
             soon: self.is_polled_often(now),
             ..FetchRequest::whole(feed.url.clone(), now)
         }
-        .for_feed(feed)
     }
 
     /// Whether the next poll is likely to reuse the connection: the last interval was shorter than connections are kept

@@ -229,8 +229,8 @@ pub async fn round(
     cancel: &CancellationToken,
 ) -> Result<PollResult, RoundError> {
     let state = context.store.state(&feed.name).await?;
-    let mut request = memory.request(feed, state.as_ref(), asked_for, context.clock.now());
-    request.leads = context.leads_of(feed).await?;
+    let request = memory.request(feed, state.as_ref(), asked_for, context.clock.now());
+    let request = request.for_feed(feed, context.leads_of(feed).await?);
     let asked_at = context.clock.now();
     // Only the fetch can be cancelled; a commit that has begun is completed.
     let fetched = tokio::select! {

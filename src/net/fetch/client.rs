@@ -50,7 +50,8 @@ pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
     let core = Arc::new(Core::new(settings)?);
     let handover = core.handover.clone();
     let (documents, calls) = (Arc::clone(&core), Arc::clone(&core));
-    let fetch = move |request| Arc::clone(&documents).fetch(request);
+    // Boxed here, because each layer around it moves the future.
+    let fetch = move |request| Box::pin(Arc::clone(&documents).fetch(request));
     let call = move |request| Arc::clone(&calls).call(request);
     let pass = move |request| -> Passage { Box::pin(Arc::clone(&core).pass(request)) };
     Ok(Services {
@@ -138,7 +139,7 @@ impl Core {
         // Requests without credentials to our own public addresses go to the site behind, and may lead further within
         // it.
         let ours = self.behind_our_address(&chain.url);
-        let ours = ours.or_else(|| self.moved_within_site(&request.url, &chain.url));
+        let ours = ours.or_else(|| self.moved_within_site(&configured, &chain.url));
         let ours = ours.filter(|_| is_anybodys);
         let mut is_ours = ours.is_some();
         if let Some(there) = ours {

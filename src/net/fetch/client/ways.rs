@@ -8,7 +8,7 @@ use crate::fetch::address::kind;
 use crate::fetch::call::location;
 use crate::fetch::clients::HttpVersions;
 use crate::fetch::error::{FetchBlame, FetchError, unreached};
-use crate::fetch::guard::{self, AllowPrivate, Openness, read_url};
+use crate::fetch::guard::{self, AllowPrivate, Openness};
 use crate::fetch::lead::{LeadScope, LedRequest};
 use crate::fetch::passers::Passers;
 use crate::fetch::resolver::LookupError;
@@ -187,8 +187,8 @@ impl Core {
     }
 
     /// Returns the remembered new address within the site behind `ours`; `None` if it is outside by now.
-    pub(super) fn moved_within_site(&self, ours: &str, to: &Url) -> Option<Url> {
-        let at = self.behind_our_address(&read_url(ours).ok()?)?;
+    pub(super) fn moved_within_site(&self, ours: &Url, to: &Url) -> Option<Url> {
+        let at = self.behind_our_address(ours)?;
         site_of(&self.sites, &at)?.there(to)
     }
 

@@ -96,7 +96,8 @@ async fn asked(
     url: &str,
     allow_private: AllowPrivate,
 ) -> Result<Fetched, FetchError> {
-    ask(FetchRequest::whole(url.to_owned(), Time::from_unix(0)).for_feed(feed), allow_private).await
+    let request = FetchRequest::whole(url.to_owned(), Time::from_unix(0));
+    ask(request.for_feed(feed, LeadScope::of_feed(feed)), allow_private).await
 }
 
 async fn ask(request: FetchRequest, allow_private: AllowPrivate) -> Result<Fetched, FetchError> {
@@ -175,7 +176,8 @@ async fn what_a_public_feed_names_is_asked_for_at_public_addresses_alone() {
             // The address to which an earlier permanent redirect led.
             let whole = FetchRequest::whole(public.url.clone(), Time::from_unix(0));
             let moved = FetchRequest { start: Some(private.url("/3")), ..whole };
-            let refused = ask(moved.for_feed(&public), allow.clone()).await;
+            let moved = moved.for_feed(&public, LeadScope::of_feed(&public));
+            let refused = ask(moved, allow.clone()).await;
             assert!(matches!(refused, Err(FetchError::Refused { .. })), "{refused:?}");
             // A name is refused because of what it resolves to.
             let by_name = format!("http://localhost:{}/2", private.port);
