@@ -169,16 +169,19 @@ impl PollContext {
 /// The shown failure of a task that panicked.
 pub const BROKE_OFF: &str = "its task broke off";
 
-/// Runs `work`; if it panics, returns the value of `broke_off`.
-pub async fn catch_panic<T>(work: impl Future<Output = T>, broke_off: impl FnOnce() -> T) -> T {
-    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| broke_off())
+/// Runs `work`; if it panics, returns the value of `broke_off`. An async function would hold the future of `work` twice.
+pub fn catch_panic<T>(
+    work: impl Future<Output = T>,
+    broke_off: impl FnOnce() -> T,
+) -> impl Future<Output = T> {
+    AssertUnwindSafe(work).catch_unwind().map(|ended| ended.unwrap_or_else(|_| broke_off()))
 }
 
 /// Runs `work`; a panic becomes [`RoundError::Defect`].
-pub async fn unless_it_breaks<T>(
+pub fn unless_it_breaks<T>(
     work: impl Future<Output = Result<T, RoundError>>,
-) -> Result<T, RoundError> {
-    catch_panic(work, || Err(RoundError::Defect(BROKE_OFF.to_owned()))).await
+) -> impl Future<Output = Result<T, RoundError>> {
+    catch_panic(work, || Err(RoundError::Defect(BROKE_OFF.to_owned())))
 }
 
 /// The result of a successful round.

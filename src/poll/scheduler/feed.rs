@@ -2,7 +2,6 @@
 
 use super::hub::HubTask;
 use super::ownership::{StoredFeed, TAKEOVER_SPREAD, by_feed};
-use super::pushes::PushTriggers;
 use super::{CommandReply, PollScheduler, answer};
 use crate::backfill;
 use crate::domains::is_polled;
@@ -35,7 +34,18 @@ pub(crate) struct LiveFeed {
     pub(crate) running: Option<Box<RunningPoll>>,
     /// Cancelled at the end of an earlier round that was given up; the next round waits for that.
     pub(crate) last: Option<CancellationToken>,
-    pub(crate) hearing: PushTriggers,
+    /// The change announced since its last poll began.
+    pub(super) told: ToldChange,
+    /// When its last poll began.
+    pub(super) polled: Option<Time>,
+    /// Its next poll is the second one for the same announcement.
+    pub(super) retried: bool,
+    /// As of its last poll, its SUP document is expected to list every change.
+    pub(super) covered: bool,
+    /// As of its last poll, its hub is expected to announce every change.
+    pub(super) by_hub: bool,
+    /// Consecutive polls after an announcement that found nothing new.
+    pub(super) futile: u32,
     /// The task that asks for its missing items.
     pub(crate) probing: Option<Box<TaskAside>>,
     /// The task that walks through its publisher's older documents.

@@ -56,8 +56,8 @@ impl PollScheduler {
         }
         let is_probing = !feed.live.probing.as_ref().is_none_or(|it| it.is_over());
         feed.live.in_line = None;
-        let told = std::mem::take(&mut feed.live.hearing.told);
-        feed.live.hearing.polled = Some(at);
+        let told = std::mem::take(&mut feed.live.told);
+        feed.live.polled = Some(at);
         let asked_for = slot.is_none();
         self.begun += 1;
         let (serial, last) = (self.begun, feed.live.last.take());
@@ -157,7 +157,7 @@ impl PollScheduler {
     /// Plans another round at `again`, in place of one that was cancelled or overtaken.
     fn give_up(&mut self, name: &FeedName, running: &RunningPoll, again: Time) {
         self.with_feed(name, |feed| {
-            feed.live.hearing.told = feed.live.hearing.told.max(running.told);
+            feed.live.told = feed.live.told.max(running.told);
         });
         self.schedule(name, PlannedPoll::new(again, "its last poll was given up"));
     }
@@ -169,7 +169,8 @@ impl PollScheduler {
         let failed_before = memory.state.failures;
         // The document came from a reader's proxied request: do not reset the failures of our own polls.
         let is_aside = failed_before > 0 && result.as_ref().is_ok_and(|found| found.is_handed);
-        let told_by = result.as_ref().ok().and_then(|found| self.heard(name, found, &running));
+        let found = result.as_ref().ok();
+        let told_by = found.and_then(|found| self.heard((name, &cell), found, &running));
         let mut feed = cell.lock();
         let record = Arc::clone(&feed.record);
         let bounds = self.settings().bounds(&record.options);
@@ -186,7 +187,7 @@ impl PollScheduler {
                     memory.succeeded(now);
                     let after = LastResult::Read(found.look_again, told_by);
                     let planned = memory.plan(bounds, answered).next(after, answered);
-                    feed.live.hearing.replan(planned, bounds.min(), now)
+                    feed.live.replan(planned, bounds.min(), now)
                 }
             }
             // The publisher is not to blame: its document is simply fetched again.
