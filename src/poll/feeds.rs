@@ -146,7 +146,7 @@ impl FeedPolling {
         let mut status = PollStatus {
             polls: self.log.polls(),
             document: self.document.as_deref().cloned(),
-            same: self.memory.last().same,
+            same: self.memory.same,
             next: self.next.as_ref().map(PlannedPoll::describe),
             failure: self.failure().cloned(),
             last_read: self.last_read,

@@ -6,6 +6,7 @@
 use super::decision::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
 use super::feeds::FeedCell;
+use super::judge::{DocumentJudge, LedgerReader};
 use super::politeness::HostRank;
 use super::polling::{PollContext, unless_it_breaks};
 use super::schedule::describe_duration;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedRecord, Probing};
 use tidegate_judge::probe::{self, ProbeEnd, ProbePlan, ProbeReply, Replies};
+use tidegate_judge::record::Observation;
 use tidegate_net::fetch::{Call, CallRequest, PauseRequest};
 use tidegate_status::FinishedProbe;
 use tidegate_store::in_words;
@@ -112,7 +114,7 @@ fn paused_note(context: &PollContext, left: Duration) -> FinishedProbe {
 async fn ask_and_commit(
     context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
-    cell: &FeedCell,
+    cell: &Arc<FeedCell>,
     plan: &ProbePlan,
     cancel: &CancellationToken,
 ) -> Result<FinishedProbe, RoundError> {
@@ -122,7 +124,6 @@ async fn ask_and_commit(
         Ok(slot) => slot,
         Err(left) => return Ok(paused_note(context, left)),
     };
-    let last = cell.lock().memory.last();
     let leads = context.leads_of(feed).await?;
     let spacing = slot.host().pace.spacing;
     let route = feed.access.as_ref().and_then(|access| access.route.clone());
@@ -143,19 +144,13 @@ async fn ask_and_commit(
         let now = context.decisions.running.now();
         context.allowances.lock().exhaust(&feed.name, &slot.host().name, now);
     }
-    let now = context.clock.now();
-    let progress = decide_and_commit(
-        context,
-        feed,
-        now,
-        DecisionBasis::default(),
-        move |judge, observation, _| {
-            let same =
-                last.same_since(observation.snapshot.map(|snapshot| snapshot.state.revision));
-            judge.answered(observation, &replies, same)
-        },
-    )
-    .await?;
+    let (now, polled) = (context.clock.now(), Arc::clone(cell));
+    let decide =
+        move |judge: &dyn DocumentJudge, observation: &Observation<'_>, _: &LedgerReader| {
+            let revision = observation.snapshot.map(|snapshot| snapshot.state.revision);
+            judge.answered(observation, &replies, polled.lock().memory.same_since(revision))
+        };
+    let progress = decide_and_commit(context, feed, now, DecisionBasis::default(), decide).await?;
     tracing::debug!(feed = %feed.name, requests, "asked");
     if let Some(after) = &progress.after {
         cell.lock().memory.answers_committed(after.revision);
