@@ -1,6 +1,6 @@
 //! The walk through a publisher's older documents: fetches them one by one and commits their items.
 
-use super::decision::{DecisionBasis, decide_and_commit};
+use super::decide::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
 use super::feeds::FeedCell;
 use super::judge::{DocumentJudge, LedgerReader};

@@ -9,7 +9,6 @@ mod attempts;
 mod backfill;
 mod callbacks;
 mod decide;
-mod decision;
 mod domains;
 mod error;
 mod feeds;

@@ -2,8 +2,7 @@
 
 use super::attempts::Attempts;
 use super::callbacks::{Callback, EndingCallbacks};
-use super::decide::DecisionContext;
-use super::decision::age_feed;
+use super::decide::{DecisionContext, age_feed};
 use super::domains::{is_polled, ownership_key};
 use super::error::PollError;
 use super::feeds::{FeedCell, FeedTable};
@@ -23,8 +22,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, FeedRecord};
-use tidegate_core::websub::Verification;
-use tidegate_core::websub::subscriber;
+use tidegate_core::websub::{Verification, subscriber};
 use tidegate_net::fetch::Services;
 use tidegate_status::{
     FeedSummary, PollResponse, PollStatus, PollTotals, PushResult, RejectedPush, WalkOrder,

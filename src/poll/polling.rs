@@ -1,11 +1,9 @@
 //! One round of a feed: fetch, compare with the last document, judge, commit.
 
-use super::PollSettings;
 use super::allowance::Allowances;
 use super::attempts::Attempts;
 use super::callbacks::EndingCallbacks;
-use super::decide::DecisionContext;
-use super::decision::{DecisionBasis, decide_and_commit, evict_surplus};
+use super::decide::{DecisionBasis, DecisionContext, decide_and_commit, evict_surplus};
 use super::error::RoundError;
 use super::feeds::FeedTable;
 use super::host_queue::HostQueue;
@@ -14,9 +12,9 @@ use super::memory::Memory;
 use super::overlap::Turnover;
 use super::schedule::describe_duration;
 use super::scheduler::SLICE;
-use super::sharing;
 use super::silence::SilenceWatch;
 use super::turns::Turns;
+use super::{PollSettings, sharing};
 use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;

@@ -3,7 +3,7 @@
 //! `judge::probe` decides what to ask and what the answers mean. This module sends the requests one after the other,
 //! waiting in the host's line and at its pace, and commits the result.
 
-use super::decision::{DecisionBasis, decide_and_commit};
+use super::decide::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
 use super::feeds::FeedCell;
 use super::judge::{DocumentJudge, LedgerReader};

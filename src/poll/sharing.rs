@@ -2,7 +2,7 @@
 //! feeds' knowledge of items in this gateway's name.
 
 use super::backfill::without_credentials;
-use super::decision::{DecisionBasis, decide_and_commit};
+use super::decide::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
 use super::judge::{DocumentJudge, LedgerReader, READS_AT_ONCE, SharingContext, Wants};
 use super::polling::{CommitProgress, PollContext};
