@@ -4,10 +4,6 @@
 //! round when the feed is due and its host may be asked. A round ends with a commit to the store, through which readers
 //! learn of the change; nothing here knows the readers.
 
-mod allowance;
-mod attempts;
-mod backfill;
-mod callbacks;
 mod decide;
 mod domains;
 mod error;
@@ -16,24 +12,19 @@ mod host_queue;
 pub mod hub;
 mod judge;
 mod memory;
-mod overlap;
 mod politeness;
-mod poll_log;
 mod poller;
 mod polling;
 mod probe;
-mod reason;
 mod schedule;
 mod scheduler;
 mod sharing;
 mod silence;
-mod skip;
 mod subscribe;
 mod sup;
 mod turns;
 mod walk;
 
-pub use callbacks::Reach;
 pub use decide::{DecisionContext, MAX_COMMIT_ATTEMPTS};
 pub use domains::owns_feed;
 pub use error::{PollError, RoundError};
@@ -42,6 +33,7 @@ pub use judge::{DocumentJudge, JudgeError, Judged, LedgerReader, ParseAndRecord,
 pub use politeness::Pace;
 pub use poller::{FirstPoll, Poller, PollerConfig};
 pub use schedule::{Bounds, UpdateRate, replay_interval};
+pub use subscribe::Reach;
 pub use sup::{SupNews, SupReader};
 
 use std::collections::BTreeMap;

@@ -1,16 +1,16 @@
 //! The memory of a feed between rounds: its stored poll state, and what this process knows of its last document. Pure.
 
-use super::overlap::{Turnover, turned_over};
-use super::reason::PlannedPoll;
-use super::schedule::{Bounds, FeedSchedule, LastResult, SELDOM_EVERY, UpdateRate, phase};
-use super::skip::allowed_from;
+use super::schedule::{
+    Bounds, FeedSchedule, LastResult, PlannedPoll, SELDOM_EVERY, UpdateRate, allowed_from, phase,
+};
 use std::time::Duration;
 use tidegate_core::model::{
-    BodyPrints, FeedRecord, FeedState, InterruptionKind, PollSchedule, PollState, Revision, Time,
-    UpdateHints,
+    BodyPrints, EventKind, FeedRecord, FeedState, InterruptionKind, Overlap, PollSchedule,
+    PollState, Revision, Time, UpdateHints,
 };
 use tidegate_judge::record::has_moved;
 use tidegate_net::fetch::{FetchAnswer, FetchRequest, Fetched, KEPT_IDLE, Validators};
+use tidegate_status::EventCounts;
 
 /// How often a feed is fetched without validators: some servers answer 304 for ever.
 pub const REFRESH_EVERY: Duration = Duration::from_secs(24 * 3600);
@@ -416,6 +416,47 @@ fn document_validators(state: &PollState) -> impl PartialEq {
 /// The stored fingerprints of the last whole document that led to a commit.
 const fn stored_prints(state: &FeedState) -> BodyPrints {
     BodyPrints { wire: state.wire, body: state.body }
+}
+
+/// How much of a whole document is new.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turnover {
+    /// Items that are new.
+    pub came: u32,
+    /// All items.
+    pub items: u32,
+}
+
+impl Turnover {
+    /// Compares the states before and after a document with these events. `None` if it tells nothing about missed
+    /// items: for a first document or another address; if the document lists every item, or changes only; and around a
+    /// held document.
+    pub fn between(before: &FeedState, after: &FeedState, counts: &EventCounts) -> Option<Self> {
+        let lists_items = !after.says_complete && after.upstream_until.is_none();
+        let is_held = before.hold.is_some() || after.hold.is_some();
+        let came = counts.get(&EventKind::Created).copied().unwrap_or_default();
+        let says = lists_items && !is_held && before.current > 0 && before.source == after.source;
+        (says && came > 0).then_some(Self { came, items: after.current.max(1) })
+    }
+
+    /// Whether every item is new.
+    pub const fn is_whole(self) -> bool {
+        self.came >= self.items
+    }
+}
+
+/// Updates the overlap by a document that arrived `since` after the last poll.
+pub fn turned_over(known: Overlap, turnover: Turnover, since: Duration, now: Time) -> Overlap {
+    let came = turnover.came.min(turnover.items).max(1);
+    let half = since.saturating_mul(turnover.items) / 2 / came;
+    // A feed that speeds up is followed at once, one that slows down gradually.
+    let half_life = known.half_life.map_or(half, |before| half.min((before + half) / 2));
+    let is_whole = turnover.is_whole();
+    Overlap {
+        half_life: Some(half_life),
+        missed: known.missed.saturating_add(u32::from(is_whole)),
+        last_missed: if is_whole { Some(now) } else { known.last_missed },
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! The handle to polling: adds, changes and removes feeds, polls on demand, and reports status.
 
-use super::attempts::Attempts;
-use super::callbacks::{Callback, EndingCallbacks};
 use super::decide::{DecisionContext, age_feed};
 use super::domains::{is_polled, ownership_key};
 use super::error::PollError;
@@ -13,9 +11,9 @@ use super::probe::MAX_PAGES_AT_ONCE;
 use super::scheduler::PollScheduler;
 use super::scheduler::ownership::StoredFeed;
 use super::silence::SilenceWatch;
-use super::subscribe::feed_of_token;
+use super::subscribe::{Callback, EndingCallbacks, feed_of_token};
 use super::sup::READS_AT_ONCE;
-use super::turns::Turns;
+use super::turns::{Attempts, Turns};
 use super::{PollSettings, RoundError};
 use arc_swap::ArcSwap;
 use bytes::Bytes;

@@ -1,19 +1,17 @@
 //! One round of a feed: fetch, compare with the last document, judge, commit.
 
-use super::allowance::Allowances;
-use super::attempts::Attempts;
-use super::callbacks::EndingCallbacks;
 use super::decide::{DecisionBasis, DecisionContext, decide_and_commit, evict_surplus};
 use super::error::RoundError;
 use super::feeds::FeedTable;
 use super::host_queue::HostQueue;
 use super::judge::{DocumentJudge, Judged};
-use super::memory::Memory;
-use super::overlap::Turnover;
+use super::memory::{Memory, Turnover};
+use super::probe::Allowances;
 use super::schedule::describe_duration;
 use super::scheduler::SLICE;
 use super::silence::SilenceWatch;
-use super::turns::Turns;
+use super::subscribe::EndingCallbacks;
+use super::turns::{Attempts, Turns};
 use super::{PollSettings, sharing};
 use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;

@@ -20,7 +20,7 @@ use super::feeds::FeedPolling;
 use super::politeness::HostRank;
 use super::poller::PollCommand;
 use super::polling::PollContext;
-use super::reason::PlannedPoll;
+use super::schedule::PlannedPoll;
 use super::sup::{AnnouncedFeed, FollowedDocuments};
 use std::collections::BTreeSet;
 use std::sync::Arc;

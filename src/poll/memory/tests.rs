@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::gateway;
+use crate::testing::{double::hold, gateway};
 use tidegate_core::model::{FeedName, FeedSource, Format};
 use tidegate_net::fetch::FetchAnswer;
 
@@ -248,4 +248,54 @@ fn failures_before_the_first_document_say_nothing_of_how_often_it_changes() {
     memory.observed(true, None, later);
     let schedule = memory.state.schedule.unwrap();
     assert_eq!((schedule.last_change, schedule.gap), (later, None));
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn state_of(current: u32) -> FeedState {
+    FeedState { current, ..state() }
+}
+
+fn created(count: u32) -> EventCounts {
+    [(EventKind::Created, count), (EventKind::Retired, 3)].into()
+}
+
+#[test]
+fn a_document_without_an_item_of_the_last_one_is_whole() {
+    let of = |came| Turnover::between(&state_of(10), &state_of(10), &created(came));
+    assert_eq!(of(0), None);
+    assert_eq!(of(4).map(Turnover::is_whole), Some(false));
+    assert_eq!(of(10).map(Turnover::is_whole), Some(true));
+}
+
+#[test]
+fn what_says_nothing_of_items_between_is_left_out() {
+    let counts = created(10);
+    let hold = Some(hold(NOW));
+    for (before, after) in [
+        (state_of(0), state_of(10)),
+        (state_of(10), FeedState { says_complete: true, ..state_of(10) }),
+        (state_of(10), FeedState { upstream_until: Some("x".to_owned()), ..state_of(10) }),
+        (state_of(10), FeedState { source: 7, ..state_of(10) }),
+        (FeedState { hold: hold.clone(), ..state_of(10) }, state_of(10)),
+        (state_of(10), FeedState { hold, ..state_of(10) }),
+    ] {
+        assert_eq!(Turnover::between(&before, &after, &counts), None);
+    }
+}
+
+#[test]
+fn half_of_the_window_at_the_pace_of_the_last_documents() {
+    let tenth = Turnover { came: 1, items: 10 };
+    let known = turned_over(Overlap::default(), tenth, HOUR, NOW);
+    assert_eq!(known, Overlap { half_life: Some(5 * HOUR), missed: 0, last_missed: None });
+    // First half of it at once, then gradually longer.
+    let known = turned_over(known, Turnover { came: 5, items: 10 }, HOUR, NOW);
+    assert_eq!(known.half_life, Some(HOUR));
+    assert_eq!(turned_over(known, tenth, HOUR, NOW).half_life, Some(3 * HOUR));
+    let later = NOW.plus(HOUR);
+    let missed = turned_over(known, Turnover { came: 12, items: 10 }, HOUR, later);
+    assert_eq!((missed.half_life, missed.missed), (Some(HOUR / 2), 1));
+    assert_eq!(missed.last_missed, Some(later));
+    assert_eq!(turned_over(missed, tenth, HOUR, later.plus(HOUR)).last_missed, Some(later));
 }

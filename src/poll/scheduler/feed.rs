@@ -3,7 +3,6 @@
 use super::hub::HubTask;
 use super::ownership::{StoredFeed, TAKEOVER_SPREAD, by_feed};
 use super::{CommandReply, PollScheduler, answer};
-use crate::backfill;
 use crate::domains::is_polled;
 use crate::error::{PollError, RoundError};
 use crate::feeds::{CHECKPOINT_EVERY, FeedPolling};
@@ -11,8 +10,8 @@ use crate::host_queue::HostSlot;
 use crate::memory::Memory;
 use crate::politeness::MAX_HOST_PAUSE;
 use crate::polling::TaskAside;
-use crate::reason::{PlannedPoll, PollReason};
-use crate::schedule::phase;
+use crate::schedule::{PlannedPoll, PollReason, phase};
+use crate::walk;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{
@@ -333,7 +332,7 @@ impl PollScheduler {
         let is_walking = walk.as_ref().is_some_and(|walk| walk.is_walking());
         if is_walking && feed.live.walking.as_ref().is_none_or(|walk| walk.is_over()) {
             let (context, followed) = (Arc::clone(&self.context), Arc::clone(&cell));
-            let walking = |cancel| backfill::walk(context, followed, later, cancel);
+            let walking = |cancel| walk::take_steps(context, followed, later, cancel);
             feed.live.walking = Some(Box::new(self.context.spawn_aside(walking)));
         }
     }
