@@ -6,21 +6,21 @@ pub(super) use ways::RequestWay;
 
 use super::access::{ReadyProxy, RequestAccess, RequestIdentity};
 use super::call::PAGES;
-use super::clients::{ClientMaker, HttpVersions, MAX_HEADER_BYTES, own_headers};
+use super::clients::{ClientMaker, HttpVersions, KeptHosts, MAX_HEADER_BYTES, own_headers};
 use super::error::{ANSWERING, FetchBlame, FetchError};
 use super::guard::{AllowPrivate, Openness, read_url};
 use super::handover::Handover;
-use super::kept_hosts::KeptHosts;
 use super::lead::LeadScope;
 use super::message::{
     FetchAnswer, FetchRequest, Fetched, FetchedDocument, Validators, announced, hub_links,
     page_links,
 };
-use super::passers::Passers;
+use super::pass::Passers;
 use super::redirect::{self, RedirectChain};
 use super::resolver::GuardedResolver;
-use super::{FetchLimits, FetchSettings, Pass, Passage, Passing, Services};
-use super::{body, challenge, freshness};
+use super::{
+    FetchLimits, FetchSettings, Pass, Passage, Passing, Services, body, challenge, freshness,
+};
 use crate::origin::{OriginSite, WholeAnswer, check_for_everybody};
 use bytes::Bytes;
 use cookie_store::CookieStore;

@@ -4,13 +4,12 @@
 use super::Core;
 use crate::fetch::FetchLimits;
 use crate::fetch::access::ReadyProxy;
-use crate::fetch::address::kind;
 use crate::fetch::call::location;
 use crate::fetch::clients::HttpVersions;
 use crate::fetch::error::{FetchBlame, FetchError, unreached};
-use crate::fetch::guard::{self, AllowPrivate, Openness};
+use crate::fetch::guard::{self, AllowPrivate, Openness, kind};
 use crate::fetch::lead::{LeadScope, LedRequest};
-use crate::fetch::passers::Passers;
+use crate::fetch::pass::Passers;
 use crate::fetch::resolver::LookupError;
 use crate::origin::site_of;
 use http::header::{HeaderMap, HeaderValue};

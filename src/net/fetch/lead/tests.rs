@@ -1,5 +1,6 @@
-use super::super::{AllowPrivate, FetchBlame, FetchError, FetchRequest, FetchSettings};
-use super::super::{Fetched, services};
+use super::super::{
+    AllowPrivate, FetchBlame, FetchError, FetchRequest, FetchSettings, Fetched, services,
+};
 use super::*;
 use crate::testing::{Publisher, all_private, response};
 use tidegate_core::model::{FeedName, FeedSource, Time};
