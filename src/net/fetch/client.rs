@@ -17,7 +17,6 @@ use super::message::{
 };
 use super::pass::Passers;
 use super::redirect::{self, RedirectChain};
-use super::resolver::GuardedResolver;
 use super::{
     FetchLimits, FetchSettings, Pass, Passage, Passing, Services, body, challenge, freshness,
 };
@@ -93,8 +92,6 @@ pub(super) struct Core {
     /// The proxy of all requests without their own route.
     proxy: Option<ReadyProxy>,
     proxy_resolves: bool,
-    /// Resolvers that check names before a proxy is asked for them: for public, private and named hosts.
-    names: [GuardedResolver; 3],
     /// Clients that pass requests on, created on demand: to public and to other hosts, each first for all versions of
     /// HTTP and then for requests with their own `Host`.
     passers: [[OnceLock<Passers>; 2]; 2],
@@ -110,8 +107,6 @@ impl Core {
         let limits = settings.limits;
         let proxy = settings.proxy.as_ref().map(ReadyProxy::read).transpose()?;
         let proxy_resolves = settings.proxy_resolves;
-        let names =
-            [Openness::Public, Openness::Private, Openness::Named].map(GuardedResolver::new);
         let core = Self {
             maker,
             allow: settings.allow_private,
@@ -119,7 +114,6 @@ impl Core {
             limits,
             proxy,
             proxy_resolves,
-            names,
             passers: Default::default(),
             handover: Handover::default(),
             sites: settings.sites,

@@ -66,6 +66,8 @@ pub(super) struct ClientMaker {
     headers: HeaderMap,
     limits: FetchLimits,
     trust: ServerTrust,
+    /// The resolvers for public, private and named hosts, each with its own cache.
+    resolvers: [GuardedResolver; 3],
     /// The least recently used are evicted first. Those without a proxy never are in practice, since most feeds are
     /// read through them.
     made: Cache<(Option<ReadyProxy>, Openness, HttpVersions), Clients>,
@@ -82,6 +84,8 @@ impl ClientMaker {
             headers: own_headers(settings),
             limits: settings.limits,
             trust,
+            resolvers: [Openness::Public, Openness::Private, Openness::Named]
+                .map(GuardedResolver::new),
             made: Cache::builder().max_capacity(MAX_CLIENTS).eviction_policy(lru).build(),
         })
     }
@@ -95,10 +99,9 @@ impl ClientMaker {
         versions: HttpVersions,
     ) -> Result<Clients, FetchError> {
         let make = || {
-            let resolver = GuardedResolver::new(openness);
             let resolver = Arc::new(match proxy {
-                Some(proxy) => resolver.with_named(proxy.host()),
-                None => resolver,
+                Some(proxy) => GuardedResolver::of_proxy(openness, proxy.host()),
+                None => self.resolver(openness).clone(),
             });
             let keeping = self.client(proxy, versions, (&resolver, 1))?;
             let closing = self.client(proxy, versions, (&resolver, 0))?;
@@ -106,6 +109,16 @@ impl ClientMaker {
         };
         let made = self.made.try_get_with((proxy.cloned(), openness, versions), make);
         made.map_err(Arc::unwrap_or_clone)
+    }
+
+    /// Returns the resolver that admits addresses by `openness`.
+    pub(super) const fn resolver(&self, openness: Openness) -> &GuardedResolver {
+        let [public, private, named] = &self.resolvers;
+        match openness {
+            Openness::Public => public,
+            Openness::Private => private,
+            Openness::Named => named,
+        }
     }
 
     /// Returns the trusted authorities. There may be none: such a machine must still be able to poll `http` addresses.

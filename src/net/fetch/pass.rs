@@ -8,7 +8,6 @@ use super::client::{Core, RequestWay};
 use super::clients::{ClientMaker, HttpVersions, KEPT_IDLE, MAX_HEADER_BYTES, MAX_HEADERS};
 use super::error::{ANSWERING, FetchError, is_cut_off, unpassed};
 use super::guard::Openness;
-use super::resolver::GuardedResolver;
 use crate::origin::{BodyError, PassAnswer, PassRequest, PassedBody};
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderValue};
@@ -339,7 +338,7 @@ impl ClientMaker {
     /// Creates the clients that pass requests on to hosts admitted by `openness`.
     pub(super) fn passers(&self, openness: Openness, versions: HttpVersions) -> Passers {
         let tls = self.trust().config.clone();
-        let resolver = GuardedResolver::new(openness);
+        let resolver = self.resolver(openness).clone();
         let resolve = tower::service_fn(move |name: dns::Name| {
             resolver.clone().find(name.as_str().to_owned())
         });

@@ -131,8 +131,7 @@ impl Core {
         let (AllowPrivate::All, Some(Host::Domain(name))) = (&self.allow, url.host()) else {
             return Ok(false);
         };
-        let [_, private, _] = &self.names;
-        match private.look_up(name).await {
+        match self.maker.resolver(Openness::Private).look_up(name).await {
             Ok(found) => {
                 let is_private = found.iter().all(|address| kind(address.ip()).is_some());
                 Ok(is_private && !found.is_empty())
@@ -153,13 +152,7 @@ impl Core {
         proxy: &ReadyProxy,
     ) -> Result<(), FetchError> {
         let Some(Host::Domain(name)) = url.host() else { return Ok(()) };
-        let [public, private, named] = &self.names;
-        let names = match openness {
-            Openness::Public => public,
-            Openness::Private => private,
-            Openness::Named => named,
-        };
-        match names.look_up(name).await {
+        match self.maker.resolver(openness).look_up(name).await {
             Ok(found) if !found.is_empty() => Ok(()),
             Err(LookupError::Refused(refusal)) => Err(FetchError::Refused { hop, refusal }),
             _ if self.proxy_resolves && !proxy.resolves_here() => Ok(()),
