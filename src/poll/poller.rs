@@ -93,7 +93,7 @@ impl Poller {
     fn context(parts: PollerConfig) -> PollContext {
         let PollerConfig { settings, store, clock, running, services, judge, hosts, cancel } =
             parts;
-        hosts.reconfigure(settings.at_once, settings.host_rules());
+        hosts.reconfigure(settings.host_rules());
         let live = Arc::new(ArcSwap::from_pointee(settings));
         PollContext {
             clock,

@@ -152,8 +152,7 @@ impl PollScheduler {
 
     /// Applies changed settings and services (HTTP clients) to every polled feed.
     pub(crate) fn reconfigure(&mut self) {
-        let settings = self.settings();
-        self.context.hosts.reconfigure(settings.at_once, settings.host_rules());
+        self.context.hosts.reconfigure(self.settings().host_rules());
         for (name, _) in &self.context.table.all() {
             self.resume_hub(name);
             self.watch_hub(name);
