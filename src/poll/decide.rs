@@ -17,7 +17,6 @@ use tidegate_core::model::{
 use tidegate_judge::record::{self, EVICTED_AT_ONCE, Observation};
 use tidegate_store::{CommitError, FeedLock, FeedLocks, PinnedFeed, Store, StoreError};
 use tokio::runtime::Handle;
-use tokio::sync::OwnedSemaphorePermit;
 use tracing::{Instrument as _, debug_span};
 
 /// How often a change is decided anew because the feed changed meanwhile.
@@ -204,7 +203,7 @@ pub(super) async fn decide_and_commit(
         return decide_until_committed(context, feed, now, &basis, false, decide).await;
     };
     // Held until the commit.
-    let _permit = wait_to_judge(context, cost).await?;
+    let _permit = context.turns.acquire(cost).await?;
     let mark = context.attempts.begin(&feed.name, entries, now).await?;
     let progress = decide_until_committed(context, feed, now, &basis, true, decide).await;
     if let Some(mark) = mark {
@@ -262,7 +261,7 @@ async fn decide_until_committed(
         let before = snapshot.as_ref().map(|snapshot| snapshot.state.clone());
         let permit = match has_permit {
             true => None,
-            false => Some(wait_to_judge(context, JudgeCost::Usual).await?),
+            false => Some(context.turns.acquire(JudgeCost::Usual).await?),
         };
         let judging = judge(context, feed, now, (snapshot, reader), Arc::clone(&decide));
         let judged = match permit {
@@ -284,14 +283,6 @@ async fn decide_until_committed(
         }
     }
     Err(RoundError::Contended)
-}
-
-/// Waits for a permit to judge.
-async fn wait_to_judge(
-    context: &PollContext,
-    cost: JudgeCost,
-) -> Result<OwnedSemaphorePermit, RoundError> {
-    context.turns.acquire(cost).await.map_err(|_| RoundError::Cancelled)
 }
 
 /// Runs the judge on a blocking thread, where a large ledger is dropped as well. A panic of the judge fails only this

@@ -6,7 +6,9 @@ use data_encoding::{BASE32_NOPAD, HEXLOWER};
 use http::{HeaderMap, HeaderValue, Method, header};
 use moka::sync::Cache;
 use std::time::Duration;
-use tidegate_core::model::{FeedName, HubSubscription, Interruptions, SubscriptionKeys, Time};
+use tidegate_core::model::{
+    FeedName, HubSubscription, Interruptions, PollState, SubscriptionKeys, Time,
+};
 use tidegate_core::websub::subscriber::LEASE_ASKED;
 use tidegate_core::websub::{FORM_TYPE, HubRequest, Intent, Secret, SignatureError, Verification};
 use tidegate_net::fetch::{
@@ -125,13 +127,16 @@ pub struct Callback {
 }
 
 impl Callback {
-    /// Returns the callback of a feed; `None` if its secret is invalid, so that no push could be verified.
-    pub(super) fn new(feed: &FeedName, keys: &SubscriptionKeys) -> Option<Self> {
+    /// Returns the callback of a feed in this state; `None` if its token is another one, or its secret is invalid, so
+    /// that no push could be verified.
+    pub(super) fn of(state: &PollState, token: &str) -> Option<Self> {
+        let keys = &state.subscription.as_ref()?.keys;
         let secret = match keys.secret.as_str() {
+            _ if keys.token != token => return None,
             "" => None,
             text => Some(Secret::new(text).ok()?),
         };
-        Some(Self { feed: feed.clone(), secret })
+        Some(Self { feed: state.feed.clone(), secret })
     }
 
     /// Verifies the signature of a push (WebSub section 7.1); a push without one fails. A hub without a secret signs
@@ -249,6 +254,15 @@ mod tests {
         assert_eq!(calls.len(), MAX_HUB_REDIRECTS + 1);
     }
 
+    fn subscription(keys: SubscriptionKeys) -> HubSubscription {
+        let found = Discovery {
+            hubs: vec!["https://hub.example/".to_owned()],
+            topic: "https://news.example/feed".to_owned(),
+        };
+        let callbacks = "https://gateway.example/websub/callback";
+        subscriber::begin(&found, keys, callbacks, None, NOW)
+    }
+
     #[test]
     fn keys_are_long_and_never_the_same_and_never_shown() {
         let feed = FeedName::new("news").unwrap();
@@ -257,12 +271,7 @@ mod tests {
         assert!(one.token != other.token && one.secret != other.secret);
         assert_eq!((one.token.len(), one.secret.len()), (32 + ".news".len(), 64));
         assert!(!format!("{one:?}").contains(&one.secret));
-        let found = Discovery {
-            hubs: vec!["https://hub.example/".to_owned()],
-            topic: "https://news.example/feed".to_owned(),
-        };
-        let callbacks = "https://gateway.example/websub/callback";
-        let subscription = subscriber::begin(&found, one.clone(), callbacks, None, NOW);
+        let subscription = subscription(one.clone());
         let text = request(&subscription, true).unwrap().write();
         assert_eq!(HubRequest::read(text.as_bytes()), Ok(request(&subscription, true).unwrap()));
         assert!(text.contains(&one.token) && text.contains("hub.lease_seconds=864000"), "{text}");
@@ -275,8 +284,11 @@ mod tests {
         let feed = FeedName::new("news").unwrap();
         for (secret, is_believed) in [("", true), ("hush", false)] {
             let keys = SubscriptionKeys { token: "token".to_owned(), secret: secret.to_owned() };
-            let callback = Callback::new(&feed, &keys).unwrap();
+            let subscription = Some(Box::new(subscription(keys)));
+            let state = PollState { subscription, ..PollState::new(&feed, "") };
+            let callback = Callback::of(&state, "token").unwrap();
             assert_eq!(callback.check(None, b"x").is_ok(), is_believed);
+            assert!(Callback::of(&state, "other").is_none());
         }
     }
 }

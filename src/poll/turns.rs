@@ -4,6 +4,7 @@
 //! So they use the memory of one at most, and do not delay other feeds. All others share a few permits; a judgement
 //! that takes long returns its permit early.
 
+use super::error::RoundError;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use tidegate_core::model::{Attempt, FeedName, FeedState, Time};
 use tidegate_net::fetch::FetchBlame;
 use tidegate_status::PollFailure;
 use tidegate_store::{Store, StoreError, in_words};
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
 
 /// The most documents of usual size judged at the same time.
@@ -97,9 +98,9 @@ impl Default for Turns {
 
 impl Turns {
     /// Waits for a permit, which is held until dropped.
-    pub async fn acquire(&self, cost: JudgeCost) -> Result<OwnedSemaphorePermit, AcquireError> {
+    pub async fn acquire(&self, cost: JudgeCost) -> Result<OwnedSemaphorePermit, RoundError> {
         let semaphore = if cost == JudgeCost::Usual { &self.usual } else { &self.large };
-        Arc::clone(semaphore).acquire_owned().await
+        Arc::clone(semaphore).acquire_owned().await.map_err(|_| RoundError::Cancelled)
     }
 
     /// Runs `work` with a usual permit. After [`PATIENCE`] the permit is returned, if fewer than [`MAX_OVERDUE`] others

@@ -41,8 +41,6 @@ pub const PAUSES: u32 = 5;
 /// The pause after failures; its maximum also limits `Retry-After`.
 const PAUSE: GrowingPause =
     GrowingPause::doubling(Duration::from_secs(60), Duration::from_secs(24 * 3600));
-/// The longest note, in characters.
-const MAX_NOTE: usize = 500;
 /// The query parameter by which WordPress numbers its pages.
 const PAGED: &str = "paged";
 
@@ -193,7 +191,7 @@ pub fn fail(
         end(walk, WalkStanding::Stopped, &note, now);
         return None;
     }
-    walk.note = Some(bounded(error));
+    walk.note = Some(error.to_owned());
     let doubled = PAUSE.after(walk.failures);
     let pause = match retry {
         Retry::After(pause) => pause,
@@ -206,12 +204,8 @@ pub fn fail(
 /// Ends a walk with a status and a note.
 pub fn end(walk: &mut Backfill, standing: WalkStanding, note: &str, now: Time) {
     walk.standing = standing;
-    walk.note = Some(bounded(note));
+    walk.note = Some(note.to_owned());
     walk.ended = Some(now);
-}
-
-fn bounded(note: &str) -> String {
-    note.chars().take(MAX_NOTE).collect()
 }
 
 /// Starts a walk on request: continues one that was stopped, begins anew otherwise.
