@@ -229,7 +229,12 @@ pub async fn round(
 ) -> Result<PollResult, RoundError> {
     let state = context.store.state(&feed.name).await?;
     let request = memory.request(feed, state.as_ref(), asked_for, context.clock.now());
-    let request = request.for_feed(feed, context.leads_of(feed).await?);
+    // Most feeds need no list, and their address is parsed once, to be fetched.
+    let leads = match feed.on_demand.is_none() && feed.deciding_list().is_none() {
+        true => LeadScope::Own,
+        false => context.leads_of(feed).await?,
+    };
+    let request = request.for_feed(feed, leads);
     let asked_at = context.clock.now();
     // Only the fetch can be cancelled; a commit that has begun is completed.
     let fetched = tokio::select! {

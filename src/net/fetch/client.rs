@@ -139,7 +139,11 @@ impl Core {
         if let Some(there) = ours {
             chain.url = there;
         }
-        let scope = (request.leads.clone(), request.is_secret);
+        let leads = match &request.leads {
+            LeadScope::Own => LeadScope::of_address(configured, request.is_secret),
+            named => named.clone(),
+        };
+        let scope = (leads, request.is_secret);
         let mut led_request = self.lead(scope, None, &chain.url).await;
         let cookies = CookieStore::default();
         let mut identified = IdentifiedRequest { request: &request, identity, cookies };

@@ -177,9 +177,10 @@ async fn what_a_public_feed_names_is_asked_for_at_public_addresses_alone() {
             // The address to which an earlier permanent redirect led.
             let whole = FetchRequest::whole(public.url.clone(), Time::from_unix(0));
             let moved = FetchRequest { start: Some(private.url("/3")), ..whole };
-            let moved = moved.for_feed(&public, LeadScope::of_feed(&public));
-            let refused = ask(moved, allow.clone()).await;
-            assert!(matches!(refused, Err(FetchError::Refused { .. })), "{refused:?}");
+            for leads in [LeadScope::Own, LeadScope::of_feed(&public)] {
+                let refused = ask(moved.clone().for_feed(&public, leads), allow.clone()).await;
+                assert!(matches!(refused, Err(FetchError::Refused { .. })), "{refused:?}");
+            }
             // A name is refused because of what it resolves to.
             let by_name = format!("http://localhost:{}/2", private.port);
             let refused = asked(&public, &by_name, allow.clone()).await.unwrap_err();
