@@ -72,17 +72,11 @@ impl HostQueue {
         self.lines.lock().rules.host(address)
     }
 
-    /// Adds a poll to the line of the address's host, from `begin` on. It leaves the line when its ticket is dropped.
-    pub fn line_up(
-        &self,
-        feed: FeedName,
-        address: &str,
-        rank: HostRank,
-        begin: Instant,
-    ) -> Arc<()> {
+    /// Adds a poll to the line of the address's host. It leaves the line when its ticket is dropped.
+    pub fn line_up(&self, feed: FeedName, address: &str, rank: HostRank) -> Arc<()> {
         let ticket = Arc::new(());
         let waiter = Waiter::Poll(feed, Arc::downgrade(&ticket));
-        self.lines.lock().enqueue(waiter, address, rank, begin);
+        self.lines.lock().enqueue(waiter, address, rank, Instant::now());
         ticket
     }
 

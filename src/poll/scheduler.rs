@@ -198,13 +198,11 @@ impl PollScheduler {
             let Some((_, name)) = self.due.pop_first() else { break };
             let hosts = &self.context.hosts;
             self.with_feed(&name, |feed| {
-                let offset = u64::from(std::mem::take(&mut feed.live.offset));
-                let begin = instant + Duration::from_millis(offset);
                 // Pushed feeds go first, at a shorter spacing: one announcement may list a hundred.
                 let is_told_of = feed.live.told != ToldChange::None;
                 let rank = if is_told_of { HostRank::Listed } else { HostRank::Usual };
                 let address = feed.memory.address();
-                feed.live.in_line = Some(hosts.line_up(name.clone(), address, rank, begin));
+                feed.live.in_line = Some(hosts.line_up(name.clone(), address, rank));
             });
         }
         while let Some((name, turn)) = self.context.hosts.next(instant) {

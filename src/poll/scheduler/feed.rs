@@ -26,8 +26,6 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 /// The runtime state of a polled feed. There may be a million feeds, so rarely used parts are boxed.
 #[derive(Default)]
 pub(crate) struct LiveFeed {
-    /// The offset of its first poll after a start within its second, in milliseconds.
-    pub(crate) offset: u16,
     /// Its ticket while it waits in its host's line; dropping it leaves the line.
     pub(crate) in_line: Option<Arc<()>>,
     pub(crate) running: Option<Box<RunningPoll>>,
@@ -203,20 +201,16 @@ impl PollScheduler {
             let at = memory.state.not_before.unwrap_or(now).min(now.plus(bounds.max()));
             PlannedPoll::new(at, "polling has just begun")
         });
-        let spread = u64::try_from(spread.as_millis()).unwrap_or(u64::MAX).max(1);
+        let spread = spread.as_secs().saturating_add(1);
         let later = if is_awaited { 0 } else { phase(&record.name) % spread };
-        let seconds = Duration::from_secs(later / 1000);
-        let mut offset = 0;
+        let later = Duration::from_secs(later);
         if next.at <= now {
-            (next.at, offset) = (now.plus(seconds), later % 1000);
+            next.at = now.plus(later);
             if is_known {
                 next.reason = PollReason::Said(reason.into());
             }
         }
-        let name = record.name.clone();
-        self.insert(record, Some(memory), next, seconds);
-        let offset = u16::try_from(offset).unwrap_or(u16::MAX);
-        self.with_feed(&name, |feed| feed.live.offset = offset);
+        self.insert(record, Some(memory), next, later);
     }
 
     /// Polls a feed from now on, replacing one of the same name. `memory`: `None` keeps the memory from before a pause,
