@@ -11,6 +11,7 @@ mod ownership;
 mod pauses;
 mod probes;
 mod restart;
+mod sharing;
 mod store_trouble;
 
 use super::*;
