@@ -226,6 +226,7 @@ impl PollScheduler {
         let document = document.map(|read| ParsedNote { at: running.at, ..read });
         self.context.table.totals.lock().add(&note);
         feed.add(note, document, is_aside);
+        let may_walk = record.options.backfill || feed.memory.state.backfill.is_some();
         if let Some(plan) = plan {
             let (context, cell) = (Arc::clone(&self.context), Arc::clone(&cell));
             let asking = |cancel| probe::run(context, cell, plan, cancel);
@@ -239,7 +240,7 @@ impl PollScheduler {
         if let Some(pause) = pause {
             self.context.hosts.pause(&pause);
         }
-        if result.is_ok() {
+        if result.is_ok() && may_walk {
             // The walk may have waited for the feed's first document.
             self.resume_walk(name, Duration::ZERO);
         }
