@@ -85,7 +85,6 @@ pub(super) fn polling(config: &Config, public_url: &str) -> PollSettings {
         items: publish.items,
         archives: publish.archives,
         reach: reach(config, public_url),
-        ..PollSettings::default()
     }
 }
 

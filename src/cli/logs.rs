@@ -7,6 +7,7 @@ use tracing_subscriber::filter::{LevelFilter, ParseError, Targets};
 use tracing_subscriber::fmt::format::FmtSpan;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Layer, Registry};
 
 /// The environment variable that says what is logged.
 const FILTER: &str = "TIDEGATE_LOG";
@@ -31,8 +32,10 @@ pub(super) fn start(format: LogFormat, usual: LevelFilter) {
         Ok(filter) => (filter, None),
         Err(error) => (Targets::new().with_default(usual), Some(error)),
     };
+    // What no target logs is passed over where it arises, instead of at the filter.
+    let most = Layer::<Registry>::max_level_hint(&filter).unwrap_or(LevelFilter::TRACE);
     let logs = tracing_subscriber::fmt()
-        .with_max_level(LevelFilter::TRACE)
+        .with_max_level(most)
         .with_ansi(std::io::stderr().is_terminal() && may_colour())
         // A log that is a file on a full disk cannot be written: saying so there too would end the process.
         .log_internal_errors(false)

@@ -10,46 +10,36 @@
 //! decompression. This module does not know feeds, schedules or the store.
 
 mod access;
-mod address;
 mod api;
 mod body;
 mod call;
 mod challenge;
 mod client;
 mod clients;
-mod decode;
 mod error;
 mod freshness;
 mod guard;
 mod handover;
-mod kept_hosts;
 mod lead;
 mod message;
 mod pass;
-mod passers;
 mod redirect;
 mod resolver;
 
 pub use access::{RequestAccess, find_secret, secret_header};
-pub use address::NonPublicKind;
 pub use api::{ApiAnswer, ApiClient, status_of};
+pub use body::decoded;
 pub use call::{CallBody, CallRequest, Called};
 pub use client::services;
-pub use decode::{DecodeError, MAX_CODINGS, decoded};
+pub use clients::KEPT_IDLE;
 pub use error::{FetchBlame, FetchError, PauseRequest, Retry};
-pub use freshness::MAX_STATED;
 pub use guard::{
-    AllowPrivate, MAX_ALLOWED_HOSTS, MAX_URL_BYTES, Openness, Refusal, admits_proxy, bare, check,
-    host_and_port, read_url, shown, with_credentials,
+    AllowPrivate, MAX_ALLOWED_HOSTS, MAX_URL_BYTES, NonPublicKind, Openness, Refusal, admits_proxy,
+    bare, check, host_and_port, read_url, shown, with_credentials,
 };
 pub use handover::Handover;
-pub use kept_hosts::KEPT_IDLE;
 pub use lead::LeadScope;
-pub use message::{
-    FetchAnswer, FetchRequest, Fetched, FetchedDocument, MAX_VALIDATOR_BYTES, Validators,
-};
-pub use redirect::MAX_REDIRECTS;
-pub use resolver::MAX_ADDRESSES;
+pub use message::{FetchAnswer, FetchRequest, Fetched, FetchedDocument, Validators};
 
 use crate::origin::{OriginSite, PassAnswer, PassRequest};
 use http::HeaderMap;

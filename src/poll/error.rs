@@ -74,19 +74,18 @@ impl RoundError {
         }
     }
 
-    pub const fn retry(&self) -> Retry {
-        match self {
-            Self::Fetch(error) => error.retry(),
-            _ => Retry::Backoff,
-        }
+    /// Returns why no document was received, if so.
+    const fn of_fetch(&self) -> Option<&FetchError> {
+        if let Self::Fetch(error) = self { Some(error) } else { None }
+    }
+
+    pub fn retry(&self) -> Retry {
+        self.of_fetch().map_or(Retry::Backoff, FetchError::retry)
     }
 
     /// Returns the pause that a host asks for. `asked`: the requested address.
     pub fn pause(&self, asked: &str) -> Option<PauseRequest> {
-        match self {
-            Self::Fetch(error) => error.pause(asked),
-            _ => None,
-        }
+        self.of_fetch()?.pause(asked)
     }
 
     /// Describes the error within `MAX_ERROR_BYTES`, because publishers can influence its text.
@@ -114,10 +113,7 @@ impl RoundError {
 
     /// Returns the failure as shown to the operator.
     pub fn failure(&self) -> PollFailure {
-        let status = match self {
-            Self::Fetch(error) => error.status(),
-            _ => None,
-        };
+        let status = self.of_fetch().and_then(FetchError::status);
         PollFailure { error: self.describe(), blame: self.blame(), status }
     }
 }

@@ -2,18 +2,18 @@
 //! feeds, so the values of `status` are computed on request.
 
 use super::memory::Memory;
-use super::poll_log::PollLog;
-use super::reason::{PlannedPoll, whole_seconds};
+use super::schedule::{PlannedPoll, whole_seconds};
 use super::scheduler::feed::LiveFeed;
 use parking_lot::{Mutex, MutexGuard, RwLock};
-use std::collections::BTreeMap;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedRecord, PollState, Time};
 use tidegate_status::{
-    FeedSummary, FinishedPoll, FinishedProbe, PROBES_KEPT, ParsedNote, PollFailure, PollStatus,
-    PollTotals, RejectedPushes,
+    EventCounts, FeedSummary, FinishedPoll, FinishedProbe, POLLS_KEPT, PROBES_KEPT, ParsedNote,
+    PollEnding, PollFailure, PollStatus, PollTotals, RejectedPushes,
 };
 use tidegate_store::ChangedFeeds;
 use tokio::sync::Notify;
@@ -146,7 +146,7 @@ impl FeedPolling {
         let mut status = PollStatus {
             polls: self.log.polls(),
             document: self.document.as_deref().cloned(),
-            same: self.memory.last().same,
+            same: self.memory.same,
             next: self.next.as_ref().map(PlannedPoll::describe),
             failure: self.failure().cloned(),
             last_read: self.last_read,
@@ -343,6 +343,108 @@ impl FeedTable {
         unsaved.at = Some(unsaved.at.map_or(at, |before| before.min(at)));
         drop(unsaved);
         self.has_unsaved.notify_one();
+    }
+}
+
+/// The last polls of a feed, at most [`POLLS_KEPT`].
+#[derive(Debug, Default)]
+pub(super) struct PollLog {
+    /// The polls, oldest first, as [`PackedPoll`]s in postcard encoding.
+    polls: Vec<u8>,
+    /// When the newest poll began.
+    last: Option<Time>,
+    /// The notes of the newest poll; older ones are dropped to save memory.
+    notes: Box<[String]>,
+    /// The number of polls.
+    kept: usize,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PackedPoll {
+    /// Seconds since the previous poll.
+    since: i64,
+    millis: u32,
+    bytes: u64,
+    outcome: PollEnding,
+    details: Option<PollDetails>,
+}
+
+/// Details that most polls lack.
+#[derive(Default, PartialEq, Eq, Serialize, Deserialize)]
+struct PollDetails {
+    asked_for: bool,
+    committed: bool,
+    is_apart: bool,
+    entries: Option<usize>,
+    rewritten: u32,
+    counts: EventCounts,
+    failure: Option<PollFailure>,
+}
+
+impl PollLog {
+    /// Adds a poll, replacing the oldest one if there are [`POLLS_KEPT`].
+    pub(super) fn push(&mut self, note: FinishedPoll) {
+        if self.kept >= POLLS_KEPT
+            && let Ok((_, rest)) = postcard::take_from_bytes::<PackedPoll>(&self.polls)
+        {
+            let oldest = self.polls.len() - rest.len();
+            self.polls.drain(..oldest);
+            self.kept -= 1;
+        }
+        self.kept += 1;
+        let FinishedPoll { asked_for, committed, is_apart, entries, rewritten, .. } = note;
+        let (counts, failure) = (note.counts, note.failure);
+        let details =
+            PollDetails { asked_for, committed, is_apart, entries, rewritten, counts, failure };
+        let last = self.last.replace(note.at).unwrap_or(note.at);
+        let packed = PackedPoll {
+            since: note.at.unix().saturating_sub(last.unix()),
+            millis: u32::try_from(note.took.as_millis()).unwrap_or(u32::MAX),
+            bytes: note.bytes,
+            outcome: note.outcome,
+            details: Some(details).filter(|details| *details != PollDetails::default()),
+        };
+        // Writing to memory does not fail.
+        self.polls =
+            postcard::to_extend(&packed, std::mem::take(&mut self.polls)).unwrap_or_default();
+        self.polls.shrink_to_fit();
+        self.notes = note.notes.into();
+    }
+
+    /// Returns when the newest poll began.
+    pub(super) const fn last(&self) -> Option<Time> {
+        self.last
+    }
+
+    /// Returns the polls, newest first.
+    pub(super) fn polls(&self) -> VecDeque<FinishedPoll> {
+        let (mut packed, mut rest) = (Vec::with_capacity(POLLS_KEPT), self.polls.as_slice());
+        while let Ok((poll, left)) = postcard::take_from_bytes::<PackedPoll>(rest) {
+            packed.push(poll);
+            rest = left;
+        }
+        let mut at = self.last.map_or(0, Time::unix);
+        let mut notes = self.notes.to_vec();
+        let newest_first = packed.into_iter().rev().map(|poll| {
+            let details = poll.details.unwrap_or_default();
+            let began = Time::from_unix(at);
+            at = at.saturating_sub(poll.since);
+            FinishedPoll {
+                at: began,
+                took: Duration::from_millis(u64::from(poll.millis)),
+                outcome: poll.outcome,
+                asked_for: details.asked_for,
+                bytes: poll.bytes,
+                committed: details.committed,
+                is_apart: details.is_apart,
+                entries: details.entries,
+                rewritten: details.rewritten,
+                counts: details.counts,
+                failure: details.failure,
+                notes: std::mem::take(&mut notes),
+            }
+        });
+        newest_first.collect()
     }
 }
 

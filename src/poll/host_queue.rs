@@ -12,6 +12,8 @@ use tidegate_net::fetch::PauseRequest;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
+/// The most requests of polling at the same time, over all hosts.
+pub(super) const AT_ONCE: usize = 64;
 /// The calls and bytes per minute to subscribers at one host. Anybody may name a callback, so without a budget the hub
 /// could be used for attacks. Deliveries beyond it are delayed and then send only the newest document.
 const CALLS_A_MINUTE: u64 = 150;
@@ -52,16 +54,16 @@ pub struct HostQueue {
 }
 
 impl HostQueue {
-    /// Creates queues for one request at a time, until [`Self::reconfigure`] sets the rules.
+    /// Creates queues without rules, until [`Self::reconfigure`] sets them.
     pub fn new() -> Arc<Self> {
-        let lines = Mutex::new(Politeness::new(1, HostRules::default()));
+        let lines = Mutex::new(Politeness::new(AT_ONCE, HostRules::default()));
         let (calls, changed, paused) = Default::default();
         Arc::new(Self { lines, calls, changed, paused })
     }
 
-    /// Applies other limits and rules.
-    pub fn reconfigure(&self, at_once: usize, rules: HostRules) {
-        self.lines.lock().reconfigure(at_once, rules, Instant::now());
+    /// Applies other rules.
+    pub fn reconfigure(&self, rules: HostRules) {
+        self.lines.lock().reconfigure(rules, Instant::now());
         self.changed.notify_one();
     }
 
@@ -70,17 +72,11 @@ impl HostQueue {
         self.lines.lock().rules.host(address)
     }
 
-    /// Adds a poll to the line of the address's host, from `begin` on. It leaves the line when its ticket is dropped.
-    pub fn line_up(
-        &self,
-        feed: FeedName,
-        address: &str,
-        rank: HostRank,
-        begin: Instant,
-    ) -> Arc<()> {
+    /// Adds a poll to the line of the address's host. It leaves the line when its ticket is dropped.
+    pub fn line_up(&self, feed: FeedName, address: &str, rank: HostRank) -> Arc<()> {
         let ticket = Arc::new(());
         let waiter = Waiter::Poll(feed, Arc::downgrade(&ticket));
-        self.lines.lock().enqueue(waiter, address, rank, begin);
+        self.lines.lock().enqueue(waiter, address, rank, Instant::now());
         ticket
     }
 

@@ -26,7 +26,6 @@ use parking_lot::{Mutex, RwLock};
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, Tick, Time};
 use tidegate_core::websub::{HubRequest, Intent, Leases, Manner, Secret, Subscription};
@@ -47,18 +46,6 @@ pub struct HubSettings {
     pub per_host: usize,
     /// The private hosts that callbacks named by strangers may lead to (`websub.private_callbacks`).
     pub private_callbacks: AllowPrivate,
-}
-
-impl Default for HubSettings {
-    fn default() -> Self {
-        let leases = Leases {
-            usual: Duration::from_secs(10 * 86_400),
-            least: Duration::from_secs(300),
-            most: Duration::from_secs(30 * 86_400),
-        };
-        let private_callbacks = AllowPrivate::No;
-        Self { leases, subscriptions: 100_000, per_host: 10_000, private_callbacks }
-    }
 }
 
 /// The parts that the hub is built from.

@@ -20,10 +20,6 @@ use tokio::runtime::Handle;
 use tracing::debug_span;
 use url::Url;
 
-/// The warning for items that could not be looked up in all other feeds.
-const NOT_LOOKED_UP: &str = "items that bear this gateway's name are not taken in yet: there was no time to look into all \
-    of its other feeds, or they are too many; they are looked up again at the next poll";
-
 /// The most warnings of a document that are shown to the operator.
 pub const MAX_WARNINGS: usize = 20;
 
@@ -200,7 +196,11 @@ impl DocumentJudge for ParseAndRecord {
         if sharing.issued.is_none() && !verdict.asks.is_empty() {
             return Ok(Judged::waits_for(Wants::Issued(verdict.asks)));
         }
-        let unknown = (!verdict.asks.is_empty()).then(|| NOT_LOOKED_UP.to_owned());
+        let unknown = (!verdict.asks.is_empty()).then(|| {
+            "items that bear this gateway's name are not taken in yet: there was no time to look into all \
+             of its other feeds, or they are too many; they are looked up again at the next poll"
+                .to_owned()
+        });
         let lacking = failed.is_some() || verdict.doubt.is_some() || unknown.is_some();
         let failed = failed.map(|why| {
             format!(
@@ -449,7 +449,7 @@ mod tests {
         let unknown = judged(Some(Issued::new()));
         assert_eq!((unknown.wants.is_some(), items(&unknown)), (false, 0));
         assert!(unknown.lacking && !unknown.full);
-        assert!(unknown.warnings.iter().any(|warning| warning == NOT_LOOKED_UP));
+        assert!(unknown.warnings.iter().any(|it| it.starts_with("items that bear this gateway")));
         let known = judged(Some(Issued::from([(id, Some(Count::ONE))])));
         assert_eq!((known.lacking, known.full, items(&known)), (false, true, 1));
     }

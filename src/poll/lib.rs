@@ -4,12 +4,7 @@
 //! round when the feed is due and its host may be asked. A round ends with a commit to the store, through which readers
 //! learn of the change; nothing here knows the readers.
 
-mod allowance;
-mod attempts;
-mod backfill;
-mod callbacks;
 mod decide;
-mod decision;
 mod domains;
 mod error;
 mod feeds;
@@ -17,24 +12,19 @@ mod host_queue;
 pub mod hub;
 mod judge;
 mod memory;
-mod overlap;
 mod politeness;
-mod poll_log;
 mod poller;
 mod polling;
 mod probe;
-mod reason;
 mod schedule;
 mod scheduler;
 mod sharing;
 mod silence;
-mod skip;
 mod subscribe;
 mod sup;
 mod turns;
 mod walk;
 
-pub use callbacks::Reach;
 pub use decide::{DecisionContext, MAX_COMMIT_ATTEMPTS};
 pub use domains::owns_feed;
 pub use error::{PollError, RoundError};
@@ -43,6 +33,7 @@ pub use judge::{DocumentJudge, JudgeError, Judged, LedgerReader, ParseAndRecord,
 pub use politeness::Pace;
 pub use poller::{FirstPoll, Poller, PollerConfig};
 pub use schedule::{Bounds, UpdateRate, replay_interval};
+pub use subscribe::Reach;
 pub use sup::{SupNews, SupReader};
 
 use std::collections::BTreeMap;
@@ -66,8 +57,6 @@ pub struct PollSettings {
     /// The shortest pause between two documents of a walk through older documents, whatever the host's pace. Each
     /// document takes one tick, and ticks are whole seconds that must not run ahead of the clock.
     pub walk_pause: Duration,
-    /// The most requests at the same time, over all hosts.
-    pub at_once: usize,
     /// The operator's own hosts, which need no pause between requests (`polling.allow_private`).
     pub allow_private: AllowPrivate,
     /// How long changes stay in the sync view (`publish.window`).
@@ -82,26 +71,6 @@ pub struct PollSettings {
     pub archives: archive::Policy,
     /// Where hubs reach this gateway; `None`: the gateway subscribes to no hub.
     pub reach: Option<Reach>,
-}
-
-impl Default for PollSettings {
-    fn default() -> Self {
-        Self {
-            min_interval: Duration::from_secs(5 * 60),
-            max_interval: Duration::from_secs(24 * 3600),
-            spacing: Duration::from_secs(1),
-            paces: Arc::default(),
-            walk_pause: Duration::from_secs(2),
-            at_once: 64,
-            allow_private: AllowPrivate::No,
-            window: Duration::from_secs(30 * 86_400),
-            tombstones: tidegate_judge::record::TOMBSTONES_KEPT,
-            versions_per_day: tidegate_core::model::VERSIONS_PER_DAY,
-            items: tidegate_judge::record::ITEMS_KEPT,
-            archives: archive::Policy::default(),
-            reach: None,
-        }
-    }
 }
 
 impl PollSettings {

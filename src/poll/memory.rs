@@ -1,16 +1,16 @@
 //! The memory of a feed between rounds: its stored poll state, and what this process knows of its last document. Pure.
 
-use super::overlap::{Turnover, turned_over};
-use super::reason::PlannedPoll;
-use super::schedule::{Bounds, FeedSchedule, LastResult, SELDOM_EVERY, UpdateRate, phase};
-use super::skip::allowed_from;
+use super::schedule::{
+    Bounds, FeedSchedule, LastResult, PlannedPoll, SELDOM_EVERY, UpdateRate, allowed_from, phase,
+};
 use std::time::Duration;
 use tidegate_core::model::{
-    BodyPrints, FeedRecord, FeedState, InterruptionKind, PollSchedule, PollState, Revision, Time,
-    UpdateHints,
+    BodyPrints, EventKind, FeedRecord, FeedState, InterruptionKind, Overlap, PollSchedule,
+    PollState, Revision, Time, UpdateHints,
 };
 use tidegate_judge::record::has_moved;
 use tidegate_net::fetch::{FetchAnswer, FetchRequest, Fetched, KEPT_IDLE, Validators};
+use tidegate_status::EventCounts;
 
 /// How often a feed is fetched without validators: some servers answer 304 for ever.
 pub const REFRESH_EVERY: Duration = Duration::from_secs(24 * 3600);
@@ -30,48 +30,22 @@ static NO_HINTS: UpdateHints = UpdateHints {
     skip_days: Vec::new(),
 };
 
-/// The last document, and how often it was observed since the last commit.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct LastDocument {
-    /// The feed's revision after the judgement. If the feed has another revision now, somebody else committed, and the
-    /// fingerprints in its state count.
-    revision: Revision,
-    /// Its fingerprints, and whether it showed the whole feed; `None` before the first document or after a delta.
-    document: Option<(BodyPrints, bool)>,
-    /// Observations of the whole, unchanged document since the last commit.
-    pub same: u32,
-}
-
-impl LastDocument {
-    /// Returns how often it was observed unchanged; 0 if the feed has another revision.
-    pub fn same_since(self, revision: Option<Revision>) -> u32 {
-        if revision == Some(self.revision) { self.same } else { 0 }
-    }
-
-    /// Moves to `revision`; if it differs, the document is unknown.
-    fn follow(&mut self, revision: Revision) {
-        if self.revision != revision {
-            *self = Self { revision, ..Self::default() };
-        }
-    }
-
-    /// Whether `revision` is the next one after its own.
-    fn precedes(self, revision: Revision) -> bool {
-        self.revision.0.checked_add(1) == Some(revision.0)
-    }
-}
-
 /// What rounds of a feed build on.
 #[derive(Debug, Clone)]
 pub struct Memory {
     /// The part that is stored.
     pub state: PollState,
-    last: LastDocument,
+    /// The feed's revision after the last document was judged. If the feed has another revision now, somebody else
+    /// committed, and the fingerprints in its state count.
+    revision: Revision,
+    /// The fingerprints of the last document, and whether it showed the whole feed; `None` before the first document or
+    /// after a delta.
+    document: Option<(BodyPrints, bool)>,
+    /// Observations of the whole, unchanged document since the last commit.
+    pub same: u32,
     /// Whether the last request in this process succeeded, so that the next one may start at the address it was
     /// redirected to.
     settled: bool,
-    /// When an unfinished refresh (a request without validators) began.
-    refreshing: Option<Time>,
     /// A `Last-Modified` that is wrong: older than the document, or unchanged although the document changed. Its server
     /// would answer 304 to it for ever.
     disproved: Option<Box<str>>,
@@ -104,12 +78,30 @@ impl Memory {
         }
         Self {
             state,
-            last: LastDocument::default(),
+            revision: Revision::default(),
+            document: None,
+            same: 0,
             settled: false,
-            refreshing: None,
             disproved: None,
             given_to: 0,
         }
+    }
+
+    /// Returns how often the last document was observed unchanged; 0 if the feed has another revision.
+    pub fn same_since(&self, revision: Option<Revision>) -> u32 {
+        if revision == Some(self.revision) { self.same } else { 0 }
+    }
+
+    /// Moves to `revision`; if it differs, the document is unknown.
+    fn follow(&mut self, revision: Revision) {
+        if self.revision != revision {
+            (self.revision, self.document, self.same) = (revision, None, 0);
+        }
+    }
+
+    /// Whether `revision` is the next one after its own.
+    fn precedes(&self, revision: Revision) -> bool {
+        self.revision.0.checked_add(1) == Some(revision.0)
     }
 
     /// Whether the feed was ever polled, according to the stored state.
@@ -137,9 +129,10 @@ impl Memory {
         self.schedule(now).hints = hints;
     }
 
-    /// Builds the request of the next poll. `asked_for`: a poll on demand, which asks the configured address.
+    /// Builds the request of the next poll, without what `feed` is asked with. `asked_for`: a poll on demand, which asks
+    /// the configured address.
     pub fn request(
-        &mut self,
+        &self,
         feed: &FeedRecord,
         state: Option<&FeedState>,
         asked_for: bool,
@@ -147,7 +140,6 @@ impl Memory {
     ) -> FetchRequest {
         let is_fresh = |at: Time| at <= now && now.since(at) < REFRESH_EVERY;
         let due = !self.state.refreshed.is_some_and(is_fresh);
-        self.refreshing = due.then_some(now);
         let PollState { etag, last_modified, answered_by, moved_to, .. } = &self.state;
         let begin_there = self.settled && !due && !asked_for;
         // A held document is judged again at each poll; otherwise the hold could never be confirmed.
@@ -168,7 +160,6 @@ impl Memory {
             soon: self.is_polled_often(now),
             ..FetchRequest::whole(feed.url.clone(), now)
         }
-        .for_feed(feed)
     }
 
     /// Whether the next poll is likely to reuse the connection: the last interval was shorter than connections are kept
@@ -182,7 +173,7 @@ impl Memory {
     pub fn prints(&self, url: &str, state: Option<&FeedState>) -> Option<BodyPrints> {
         // After a change of address, the other address's document does not matter.
         let state = state.filter(|state| !has_moved(state, url))?;
-        let last = self.last.document.filter(|_| self.last.revision == state.revision);
+        let last = self.document.filter(|_| self.revision == state.revision);
         let prints = last.map_or(stored_prints(state), |(prints, _)| prints);
         (last.is_some() || prints != NO_PRINTS).then_some(prints)
     }
@@ -190,41 +181,36 @@ impl Memory {
     /// Records an unchanged document. Returns its observations since the last commit; `None` if it never showed the
     /// whole feed.
     pub fn seen_again(&mut self, state: &FeedState, wire: Option<u128>) -> Option<u32> {
-        self.last.follow(state.revision);
+        self.follow(state.revision);
         let of_state = (stored_prints(state), stored_prints(state) != NO_PRINTS);
-        let (prints, full) = self.last.document.get_or_insert(of_state);
+        let (prints, full) = self.document.get_or_insert(of_state);
         prints.wire = wire.unwrap_or(prints.wire);
         let is_full = *full;
-        self.last.same = self.last.same.saturating_add(u32::from(is_full));
-        is_full.then_some(self.last.same)
+        self.same = self.same.saturating_add(u32::from(is_full));
+        is_full.then_some(self.same)
     }
 
     /// Records a judged document; `revision` is the feed's afterwards. `full`: it showed the whole feed; `delta`: it
     /// holds changes only.
     pub fn judged(&mut self, prints: BodyPrints, full: bool, delta: bool, revision: Revision) {
-        let led_to_commit = self.last.revision != revision;
-        self.last.follow(revision);
+        let led_to_commit = self.revision != revision;
+        self.follow(revision);
         // A delta does not tell what the whole document looks like.
-        self.last.document = (!delta).then_some((prints, full));
+        self.document = (!delta).then_some((prints, full));
         if !led_to_commit && full {
             // An unchanged judgement is one more observation.
-            self.last.same = self.last.same.saturating_add(1);
+            self.same = self.same.saturating_add(1);
         }
     }
 
     /// Records a commit that did not change the document; its observations count anew.
     pub fn committed(&mut self, revision: Revision) {
-        self.last = LastDocument { revision, same: 0, ..self.last };
-    }
-
-    /// The last document.
-    pub const fn last(&self) -> LastDocument {
-        self.last
+        (self.revision, self.same) = (revision, 0);
     }
 
     /// Records a commit of probe results, which did not change the document; no effect if others committed in between.
     pub fn answers_committed(&mut self, revision: Revision) {
-        if self.last.precedes(revision) {
+        if self.precedes(revision) {
             self.committed(revision);
         }
     }
@@ -232,8 +218,8 @@ impl Memory {
     /// Records a commit that did not consider the document, so that its observations go on; no effect if others
     /// committed in between.
     pub fn moved_on(&mut self, revision: Revision) {
-        if self.last.precedes(revision) {
-            self.last.revision = revision;
+        if self.precedes(revision) {
+            self.revision = revision;
         }
     }
 
@@ -251,7 +237,7 @@ impl Memory {
     /// would count as having seen it whole.
     pub fn answered(&mut self, fetched: &Fetched, keep_validators: bool, now: Time) {
         let state = &mut self.state;
-        let last = self.last.document.filter(|_| keep_validators);
+        let last = self.document.filter(|_| keep_validators);
         state.body = last.map(|(prints, _)| prints.body);
         let Validators { etag, last_modified, given_to, .. } = fetched.validators.clone();
         state.etag = etag.filter(|_| keep_validators);
@@ -263,7 +249,9 @@ impl Memory {
         // Saves memory: most feeds answer at their own address.
         state.answered_by = Some(&fetched.final_url).filter(|there| **there != state.url).cloned();
         state.moved_to.clone_from(&fetched.moved_to);
-        state.refreshed = self.refreshing.take().or(state.refreshed);
+        // Only a server that answers 304 might do so for ever.
+        let is_sent = fetched.answer != FetchAnswer::NotModified;
+        state.refreshed = Some(now).filter(|_| is_sent).or(state.refreshed);
         (self.given_to, self.settled) = (given_to, true);
         self.schedule(now).freshness = fetched.freshness;
     }
@@ -277,7 +265,7 @@ impl Memory {
 
     /// Whether the last document showed the whole feed; `true` if none is known.
     pub fn last_was_full(&self) -> bool {
-        self.last.document.is_none_or(|(_, full)| full)
+        self.document.is_none_or(|(_, full)| full)
     }
 
     /// Records a success: resets all failures.
@@ -428,6 +416,47 @@ fn document_validators(state: &PollState) -> impl PartialEq {
 /// The stored fingerprints of the last whole document that led to a commit.
 const fn stored_prints(state: &FeedState) -> BodyPrints {
     BodyPrints { wire: state.wire, body: state.body }
+}
+
+/// How much of a whole document is new.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turnover {
+    /// Items that are new.
+    pub came: u32,
+    /// All items.
+    pub items: u32,
+}
+
+impl Turnover {
+    /// Compares the states before and after a document with these events. `None` if it tells nothing about missed
+    /// items: for a first document or another address; if the document lists every item, or changes only; and around a
+    /// held document.
+    pub fn between(before: &FeedState, after: &FeedState, counts: &EventCounts) -> Option<Self> {
+        let lists_items = !after.says_complete && after.upstream_until.is_none();
+        let is_held = before.hold.is_some() || after.hold.is_some();
+        let came = counts.get(&EventKind::Created).copied().unwrap_or_default();
+        let says = lists_items && !is_held && before.current > 0 && before.source == after.source;
+        (says && came > 0).then_some(Self { came, items: after.current.max(1) })
+    }
+
+    /// Whether every item is new.
+    pub const fn is_whole(self) -> bool {
+        self.came >= self.items
+    }
+}
+
+/// Updates the overlap by a document that arrived `since` after the last poll.
+pub fn turned_over(known: Overlap, turnover: Turnover, since: Duration, now: Time) -> Overlap {
+    let came = turnover.came.min(turnover.items).max(1);
+    let half = since.saturating_mul(turnover.items) / 2 / came;
+    // A feed that speeds up is followed at once, one that slows down gradually.
+    let half_life = known.half_life.map_or(half, |before| half.min((before + half) / 2));
+    let is_whole = turnover.is_whole();
+    Overlap {
+        half_life: Some(half_life),
+        missed: known.missed.saturating_add(u32::from(is_whole)),
+        last_missed: if is_whole { Some(now) } else { known.last_missed },
+    }
 }
 
 #[cfg(test)]

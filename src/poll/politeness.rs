@@ -181,11 +181,11 @@ pub struct Politeness<T> {
 }
 
 impl<T> Politeness<T> {
-    /// Creates empty lines. `at_once`: the most requests at the same time, at least one.
+    /// Creates empty lines. `at_once`: the most requests at the same time.
     pub fn new(at_once: usize, rules: HostRules) -> Self {
         Self {
             rules,
-            at_once: at_once.max(1),
+            at_once,
             running: 0,
             lines: HashMap::new(),
             free: BTreeMap::new(),
@@ -239,8 +239,8 @@ impl<T> Politeness<T> {
     }
 
     /// Applies other rules: moves each waiting request to the line that they give its host.
-    pub fn reconfigure(&mut self, at_once: usize, rules: HostRules, now: Instant) {
-        (self.at_once, self.rules) = (at_once.max(1), rules);
+    pub fn reconfigure(&mut self, rules: HostRules, now: Instant) {
+        self.rules = rules;
         let mut all = Vec::new();
         for line in self.lines.values_mut() {
             let waiting = std::mem::take(&mut line.waiting).into_iter();

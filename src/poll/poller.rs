@@ -1,9 +1,6 @@
 //! The handle to polling: adds, changes and removes feeds, polls on demand, and reports status.
 
-use super::attempts::Attempts;
-use super::callbacks::{Callback, EndingCallbacks};
-use super::decide::DecisionContext;
-use super::decision::age_feed;
+use super::decide::{DecisionContext, age_feed};
 use super::domains::{is_polled, ownership_key};
 use super::error::PollError;
 use super::feeds::{FeedCell, FeedTable};
@@ -14,17 +11,16 @@ use super::probe::MAX_PAGES_AT_ONCE;
 use super::scheduler::PollScheduler;
 use super::scheduler::ownership::StoredFeed;
 use super::silence::SilenceWatch;
-use super::subscribe::feed_of_token;
+use super::subscribe::{Callback, EndingCallbacks, feed_of_token};
 use super::sup::READS_AT_ONCE;
-use super::turns::Turns;
+use super::turns::{Attempts, Turns};
 use super::{PollSettings, RoundError};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use std::sync::Arc;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, FeedRecord};
-use tidegate_core::websub::Verification;
-use tidegate_core::websub::subscriber;
+use tidegate_core::websub::{Verification, subscriber};
 use tidegate_net::fetch::Services;
 use tidegate_status::{
     FeedSummary, PollResponse, PollStatus, PollTotals, PushResult, RejectedPush, WalkOrder,
@@ -97,7 +93,7 @@ impl Poller {
     fn context(parts: PollerConfig) -> PollContext {
         let PollerConfig { settings, store, clock, running, services, judge, hosts, cancel } =
             parts;
-        hosts.reconfigure(settings.at_once, settings.host_rules());
+        hosts.reconfigure(settings.host_rules());
         let live = Arc::new(ArcSwap::from_pointee(settings));
         PollContext {
             clock,
@@ -181,49 +177,19 @@ impl Poller {
 
     /// Whether `token` belongs to the callback of a subscription, of this gateway or another one.
     pub async fn is_callback(&self, token: &str) -> bool {
-        self.callback(token).is_some()
-            || self.context.ending.is_known(token)
-            || self.callback_of_others(token).await.is_some()
+        self.context.ending.is_known(token) || self.callback(token).await.is_some()
     }
 
-    /// Returns the callback of `token` and its feed, if this gateway polls that feed.
-    fn callback(&self, token: &str) -> Option<(Callback, Arc<FeedCell>)> {
-        let cell = self.context.table.get(&feed_of_token(token)?)?;
-        let polling = cell.lock();
-        let state = Some(&polling.memory.state).filter(|_| !polling.is_paused())?;
-        let keys = state.subscription.as_ref().map(|subscription| &subscription.keys);
-        let keys = keys.filter(|keys| keys.token == token)?;
-        let callback = Callback::new(&state.feed, keys)?;
-        drop(polling);
-        Some((callback, cell))
-    }
-
-    /// Returns the callback of `token` and the stored feed, if another gateway polls it.
-    async fn callback_of_others(&self, token: &str) -> Option<(Callback, StoredFeed)> {
-        self.context.store.gateways()?;
-        let stored = self.read_of_others(&feed_of_token(token)?).await?;
-        let subscription = stored.state.as_ref()?.subscription.as_ref()?;
-        let keys = Some(&subscription.keys).filter(|keys| keys.token == token)?;
-        Some((Callback::new(&stored.record.name, keys)?, stored))
-    }
-
-    /// Answers a hub that verifies the subscription of a feed owned by another gateway. The change is stored, and the
-    /// owner adopts it before its next request to the hub.
-    async fn called_for_others(
-        &self,
-        token: &str,
-        said: &Verification,
-    ) -> Result<Option<String>, PollError> {
-        let Some((_, StoredFeed { state: Some(mut state), .. })) =
-            self.callback_of_others(token).await
-        else {
-            return Ok(None);
-        };
-        let Some(subscription) = &mut state.subscription else { return Ok(None) };
-        let answer = subscriber::called(subscription, said, self.context.clock.now());
-        let Some(answer) = answer else { return Ok(None) };
-        let stored = self.context.store.checkpoint(&[state]).await;
-        stored.map(|()| Some(answer)).map_err(|_| PollError::Stopped)
+    /// Returns the callback of `token` and its feed: the cell of one that this gateway polls, or what the store holds
+    /// of one that another gateway polls.
+    async fn callback(&self, token: &str) -> Option<(Callback, Result<Arc<FeedCell>, StoredFeed>)> {
+        let feed = feed_of_token(token)?;
+        if let Some(cell) = self.context.table.live(&feed) {
+            let callback = Callback::of(&cell.lock().memory.state, token)?;
+            return Some((callback, Ok(cell)));
+        }
+        let stored = self.read_of_others(&feed).await?;
+        Some((Callback::of(stored.state.as_ref()?, token)?, Err(stored)))
     }
 
     /// Handles a hub's call of a callback (WebSub sections 5.2 and 5.3). Returns the challenge to confirm, an empty
@@ -236,22 +202,35 @@ impl Poller {
         if self.context.ending.is_known(token) {
             return Ok(self.context.ending.confirm_end(token, &said));
         }
-        if self.callback(token).is_none() {
-            return self.called_for_others(token, &said).await;
+        match self.callback(token).await {
+            Some((_, Ok(_))) => {
+                let token = token.to_owned();
+                self.ask(move |it| it.called(&token, &said)).await
+            }
+            Some((_, Err(StoredFeed { state: Some(mut state), .. }))) => {
+                let now = self.context.clock.now();
+                let answer = state.subscription.as_mut();
+                let answer = answer.and_then(|it| subscriber::called(it, &said, now));
+                if answer.is_some() {
+                    // The owner of the feed adopts it before its next request to the hub.
+                    let stored = self.context.store.checkpoint(&[state]).await;
+                    stored.map_err(|_| PollError::Stopped)?;
+                }
+                Ok(answer)
+            }
+            _ => Ok(None),
         }
-        let token = token.to_owned();
-        self.ask(move |it| it.called(&token, &said)).await
     }
 
     /// Handles a push. A push with a valid signature causes a poll, whatever its body; at most one such poll per feed
     /// waits. If the queue of commands is full, the hub is told to try again.
     pub async fn pushed(&self, token: &str, signature: Option<String>, body: Bytes) -> PushResult {
-        let (callback, cell, stored) = match self.callback(token) {
-            Some((callback, cell)) => (callback, Some(cell), None),
-            None => match self.callback_of_others(token).await {
-                Some((callback, stored)) => (callback, None, Some(stored)),
-                None => return PushResult::Unknown,
-            },
+        let Some((callback, found)) = self.callback(token).await else {
+            return PushResult::Unknown;
+        };
+        let (cell, stored) = match found {
+            Ok(cell) => (Some(cell), None),
+            Err(stored) => (None, Some(stored)),
         };
         // Hash long bodies on a blocking thread.
         let (feed, is_long) = (callback.feed.clone(), body.len() > 64 * 1024);

@@ -1,22 +1,18 @@
 //! One round of a feed: fetch, compare with the last document, judge, commit.
 
-use super::PollSettings;
-use super::allowance::Allowances;
-use super::attempts::Attempts;
-use super::callbacks::EndingCallbacks;
-use super::decide::DecisionContext;
-use super::decision::{DecisionBasis, decide_and_commit, evict_surplus};
+use super::decide::{DecisionBasis, DecisionContext, decide_and_commit, evict_surplus};
 use super::error::RoundError;
 use super::feeds::FeedTable;
 use super::host_queue::HostQueue;
 use super::judge::{DocumentJudge, Judged};
-use super::memory::Memory;
-use super::overlap::Turnover;
+use super::memory::{Memory, Turnover};
+use super::probe::Allowances;
 use super::schedule::describe_duration;
 use super::scheduler::SLICE;
-use super::sharing;
 use super::silence::SilenceWatch;
-use super::turns::Turns;
+use super::subscribe::EndingCallbacks;
+use super::turns::{Attempts, Turns};
+use super::{PollSettings, sharing};
 use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
@@ -169,16 +165,19 @@ impl PollContext {
 /// The shown failure of a task that panicked.
 pub const BROKE_OFF: &str = "its task broke off";
 
-/// Runs `work`; if it panics, returns the value of `broke_off`.
-pub async fn catch_panic<T>(work: impl Future<Output = T>, broke_off: impl FnOnce() -> T) -> T {
-    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| broke_off())
+/// Runs `work`; if it panics, returns the value of `broke_off`. An async function would hold the future of `work` twice.
+pub fn catch_panic<T>(
+    work: impl Future<Output = T>,
+    broke_off: impl FnOnce() -> T,
+) -> impl Future<Output = T> {
+    AssertUnwindSafe(work).catch_unwind().map(|ended| ended.unwrap_or_else(|_| broke_off()))
 }
 
 /// Runs `work`; a panic becomes [`RoundError::Defect`].
-pub async fn unless_it_breaks<T>(
+pub fn unless_it_breaks<T>(
     work: impl Future<Output = Result<T, RoundError>>,
-) -> Result<T, RoundError> {
-    catch_panic(work, || Err(RoundError::Defect(BROKE_OFF.to_owned()))).await
+) -> impl Future<Output = Result<T, RoundError>> {
+    catch_panic(work, || Err(RoundError::Defect(BROKE_OFF.to_owned())))
 }
 
 /// The result of a successful round.
@@ -229,8 +228,13 @@ pub async fn round(
     cancel: &CancellationToken,
 ) -> Result<PollResult, RoundError> {
     let state = context.store.state(&feed.name).await?;
-    let mut request = memory.request(feed, state.as_ref(), asked_for, context.clock.now());
-    request.leads = context.leads_of(feed).await?;
+    let request = memory.request(feed, state.as_ref(), asked_for, context.clock.now());
+    // Most feeds need no list, and their address is parsed once, to be fetched.
+    let leads = match feed.on_demand.is_none() && feed.deciding_list().is_none() {
+        true => LeadScope::Own,
+        false => context.leads_of(feed).await?,
+    };
+    let request = request.for_feed(feed, leads);
     let asked_at = context.clock.now();
     // Only the fetch can be cancelled; a commit that has begun is completed.
     let fetched = tokio::select! {

@@ -3,19 +3,21 @@
 //! `judge::probe` decides what to ask and what the answers mean. This module sends the requests one after the other,
 //! waiting in the host's line and at its pace, and commits the result.
 
-use super::decision::{DecisionBasis, decide_and_commit};
+use super::decide::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
 use super::feeds::FeedCell;
+use super::judge::{DocumentJudge, LedgerReader};
 use super::politeness::HostRank;
 use super::polling::{PollContext, unless_it_breaks};
 use super::schedule::describe_duration;
 use super::scheduler::SLICE;
 use http::Method;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::{FeedRecord, Probing};
+use tidegate_core::model::{FeedName, FeedRecord, Probing, Time};
 use tidegate_judge::probe::{self, ProbeEnd, ProbePlan, ProbeReply, Replies};
+use tidegate_judge::record::Observation;
 use tidegate_net::fetch::{Call, CallRequest, PauseRequest};
 use tidegate_status::FinishedProbe;
 use tidegate_store::in_words;
@@ -112,7 +114,7 @@ fn paused_note(context: &PollContext, left: Duration) -> FinishedProbe {
 async fn ask_and_commit(
     context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
-    cell: &FeedCell,
+    cell: &Arc<FeedCell>,
     plan: &ProbePlan,
     cancel: &CancellationToken,
 ) -> Result<FinishedProbe, RoundError> {
@@ -122,7 +124,6 @@ async fn ask_and_commit(
         Ok(slot) => slot,
         Err(left) => return Ok(paused_note(context, left)),
     };
-    let last = cell.lock().memory.last();
     let leads = context.leads_of(feed).await?;
     let spacing = slot.host().pace.spacing;
     let route = feed.access.as_ref().and_then(|access| access.route.clone());
@@ -143,19 +144,13 @@ async fn ask_and_commit(
         let now = context.decisions.running.now();
         context.allowances.lock().exhaust(&feed.name, &slot.host().name, now);
     }
-    let now = context.clock.now();
-    let progress = decide_and_commit(
-        context,
-        feed,
-        now,
-        DecisionBasis::default(),
-        move |judge, observation, _| {
-            let same =
-                last.same_since(observation.snapshot.map(|snapshot| snapshot.state.revision));
-            judge.answered(observation, &replies, same)
-        },
-    )
-    .await?;
+    let (now, polled) = (context.clock.now(), Arc::clone(cell));
+    let decide =
+        move |judge: &dyn DocumentJudge, observation: &Observation<'_>, _: &LedgerReader| {
+            let revision = observation.snapshot.map(|snapshot| snapshot.state.revision);
+            judge.answered(observation, &replies, polled.lock().memory.same_since(revision))
+        };
+    let progress = decide_and_commit(context, feed, now, DecisionBasis::default(), decide).await?;
     tracing::debug!(feed = %feed.name, requests, "asked");
     if let Some(after) = &progress.after {
         cell.lock().memory.answers_committed(after.revision);
@@ -307,6 +302,93 @@ impl<'a> ProbeRun<'a> {
             url.set_fragment(None);
         }
         ProbeEnd::Without(format!("it sent more than {MAX_PAGE_REDIRECTS} redirects"))
+    }
+}
+
+/// Missing items probed per feed and hour. Each probe round also asks for a listed item and a made-up address, and
+/// requests may be repeated with GET.
+pub const FEED_ASKS_PER_HOUR: usize = 4;
+/// Missing items probed per host and hour, over all its feeds.
+pub const HOST_ASKS_PER_HOUR: usize = 12;
+/// The same for feeds with `probe = "doubts"`, the default.
+pub const HOST_DOUBTS_PER_HOUR: usize = 1;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// What an allowance belongs to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum AskedOf {
+    Host(String),
+    Feed(FeedName),
+    /// A feed whose ledger is searched for items in doubt.
+    Doubts(FeedName),
+}
+
+/// The times of probes within the last hour.
+#[derive(Debug, Default)]
+pub struct Allowances(HashMap<AskedOf, Vec<Time>>);
+
+impl Allowances {
+    /// Returns how many more may be probed now; forgets probes older than an hour.
+    fn room(&mut self, of: &AskedOf, limit: usize, now: Time) -> usize {
+        self.0.retain(|_, asked| {
+            // After a clock was set back, times in the future must not block for longer than an hour.
+            asked.iter_mut().for_each(|at| *at = (*at).min(now));
+            asked.retain(|at| now.since(*at) < HOUR);
+            !asked.is_empty()
+        });
+        limit.saturating_sub(self.0.get(of).map_or(0, Vec::len))
+    }
+
+    /// Records `count` probes.
+    fn record_requests(&mut self, of: AskedOf, count: usize, now: Time) {
+        if count > 0 {
+            self.0.entry(of).or_default().extend(std::iter::repeat_n(now, count));
+        }
+    }
+
+    /// Returns how many items of a feed may be probed.
+    pub fn room_of_feed(&mut self, feed: &FeedName, probing: Probing, now: Time) -> usize {
+        match probing {
+            Probing::Off => 0,
+            Probing::All => self.room(&AskedOf::Feed(feed.clone()), FEED_ASKS_PER_HOUR, now),
+            // Doubts last for days: searching once an hour suffices.
+            Probing::Doubts => {
+                let of = AskedOf::Doubts(feed.clone());
+                let room = self.room(&of, 1, now);
+                self.record_requests(of, room, now);
+                room
+            }
+        }
+    }
+
+    /// Reserves probes at a host, at most `wanted`; returns their number and counts them for the host and the feed.
+    pub fn take(
+        &mut self,
+        (feed, host): (&FeedName, &str),
+        probing: Probing,
+        wanted: usize,
+        now: Time,
+    ) -> usize {
+        let limit = match probing {
+            Probing::Off => 0,
+            Probing::All => HOST_ASKS_PER_HOUR,
+            Probing::Doubts => HOST_DOUBTS_PER_HOUR,
+        };
+        let of_host = AskedOf::Host(host.to_owned());
+        let count = self.room(&of_host, limit, now).min(wanted);
+        self.record_requests(of_host, count, now);
+        self.record_requests(AskedOf::Feed(feed.clone()), count, now);
+        count
+    }
+
+    /// Uses up the allowance of a feed and its host for an hour, because the host refused.
+    pub fn exhaust(&mut self, feed: &FeedName, host: &str, now: Time) {
+        let of_host = (AskedOf::Host(host.to_owned()), HOST_ASKS_PER_HOUR);
+        for (of, limit) in [of_host, (AskedOf::Feed(feed.clone()), FEED_ASKS_PER_HOUR)] {
+            let left = self.room(&of, limit, now);
+            self.record_requests(of, left, now);
+        }
     }
 }
 

@@ -20,7 +20,7 @@ use super::feeds::FeedPolling;
 use super::politeness::HostRank;
 use super::poller::PollCommand;
 use super::polling::PollContext;
-use super::reason::PlannedPoll;
+use super::schedule::PlannedPoll;
 use super::sup::{AnnouncedFeed, FollowedDocuments};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -198,13 +198,11 @@ impl PollScheduler {
             let Some((_, name)) = self.due.pop_first() else { break };
             let hosts = &self.context.hosts;
             self.with_feed(&name, |feed| {
-                let offset = u64::from(std::mem::take(&mut feed.live.offset));
-                let begin = instant + Duration::from_millis(offset);
                 // Pushed feeds go first, at a shorter spacing: one announcement may list a hundred.
-                let is_told_of = feed.live.hearing.told != ToldChange::None;
+                let is_told_of = feed.live.told != ToldChange::None;
                 let rank = if is_told_of { HostRank::Listed } else { HostRank::Usual };
                 let address = feed.memory.address();
-                feed.live.in_line = Some(hosts.line_up(name.clone(), address, rank, begin));
+                feed.live.in_line = Some(hosts.line_up(name.clone(), address, rank));
             });
         }
         while let Some((name, turn)) = self.context.hosts.next(instant) {
@@ -237,7 +235,7 @@ impl PollScheduler {
         }
         for (_, cell) in self.context.table.all() {
             let mut feed = cell.lock();
-            feed.live.hearing.polled = feed.live.hearing.polled.map(|polled| polled.minus(back));
+            feed.live.polled = feed.live.polled.map(|polled| polled.minus(back));
             feed.memory.set_back(back);
             if let Some(subscription) = &mut feed.memory.state.subscription {
                 subscriber::set_back(subscription, back);

@@ -1,12 +1,12 @@
 //! Further reads for a document whose publisher shares its items: the complete feed (SSE 1.0 section 4.1), and other
 //! feeds' knowledge of items in this gateway's name.
 
-use super::backfill::without_credentials;
-use super::decision::{DecisionBasis, decide_and_commit};
+use super::decide::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
 use super::judge::{DocumentJudge, LedgerReader, READS_AT_ONCE, SharingContext, Wants};
 use super::polling::{CommitProgress, PollContext};
 use super::schedule::describe_duration;
+use super::walk::without_credentials;
 use futures_util::future::try_join_all;
 use std::sync::Arc;
 use tidegate_core::model::{Count, FeedRecord, SyncId, Time, Update};
@@ -70,9 +70,8 @@ async fn fetch_complete_feed(
         return Err(format!("its host asked for a pause (Retry-After), {left} of it are left"));
     }
     let request = FetchRequest::whole(without_credentials(url), context.clock.now());
-    let mut request = request.for_feed(feed);
-    request.leads = context.leads_of(feed).await.map_err(|error| in_words(&error))?;
-    let fetched = context.fetch().oneshot(request).await;
+    let leads = context.leads_of(feed).await.map_err(|error| in_words(&error))?;
+    let fetched = context.fetch().oneshot(request.for_feed(feed, leads)).await;
     let fetched = fetched.map_err(|error| {
         *pause = error.pause(url);
         error.to_string()

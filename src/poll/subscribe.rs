@@ -1,11 +1,16 @@
-//! Sends subscription requests to upstream hubs: one POST, and redirects to other hubs.
+//! Subscriptions to upstream hubs: requests (one POST, and redirects to other hubs), and the callbacks. Request handlers
+//! verify the callbacks here, so that a flood of calls never reaches the polling task.
 
 use bytes::Bytes;
 use data_encoding::{BASE32_NOPAD, HEXLOWER};
 use http::{HeaderMap, HeaderValue, Method, header};
-use tidegate_core::model::{FeedName, HubSubscription, Interruptions, SubscriptionKeys, Time};
+use moka::sync::Cache;
+use std::time::Duration;
+use tidegate_core::model::{
+    FeedName, HubSubscription, Interruptions, PollState, SubscriptionKeys, Time,
+};
 use tidegate_core::websub::subscriber::LEASE_ASKED;
-use tidegate_core::websub::{FORM_TYPE, HubRequest, Intent, Secret};
+use tidegate_core::websub::{FORM_TYPE, HubRequest, Intent, Secret, SignatureError, Verification};
 use tidegate_net::fetch::{
     Call, CallBody, CallRequest, FetchBlame, FetchError, LeadScope, read_url,
 };
@@ -102,6 +107,83 @@ fn describe_answer(status: u16, body: &[u8]) -> String {
     }
 }
 
+/// How hubs reach this gateway.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reach {
+    /// The base address of callbacks; a slash and a token follow.
+    pub callbacks: String,
+    /// Whether only hubs at the operator's own hosts can reach it, and are used.
+    pub own_hosts: bool,
+    /// Whether hubs are given secrets over plain HTTP, where an eavesdropper learns them.
+    pub http_secrets: bool,
+}
+
+/// The callback of a feed's hub subscription.
+#[derive(Debug)]
+pub struct Callback {
+    pub feed: FeedName,
+    /// The secret shared with the hub; `None` if the hub was given none, because it is reached over plain HTTP.
+    secret: Option<Secret>,
+}
+
+impl Callback {
+    /// Returns the callback of a feed in this state; `None` if its token is another one, or its secret is invalid, so
+    /// that no push could be verified.
+    pub(super) fn of(state: &PollState, token: &str) -> Option<Self> {
+        let keys = &state.subscription.as_ref()?.keys;
+        let secret = match keys.secret.as_str() {
+            _ if keys.token != token => return None,
+            "" => None,
+            text => Some(Secret::new(text).ok()?),
+        };
+        Some(Self { feed: state.feed.clone(), secret })
+    }
+
+    /// Verifies the signature of a push (WebSub section 7.1); a push without one fails. A hub without a secret signs
+    /// nothing: knowing the callback address suffices, since a push only causes a poll.
+    pub fn check(&self, signature: Option<&str>, body: &[u8]) -> Result<(), SignatureError> {
+        let Some(secret) = &self.secret else { return Ok(()) };
+        let signature = signature.ok_or(SignatureError::Form)?;
+        secret.verify(signature, body)
+    }
+}
+
+/// The topics of subscriptions being ended, by token, for as long as a hub may verify. At most 64: of others the end is
+/// not confirmed, and their leases expire.
+#[derive(Debug)]
+pub struct EndingCallbacks(Cache<String, String>);
+
+impl Default for EndingCallbacks {
+    fn default() -> Self {
+        let wait = Duration::from_secs(10 * 60);
+        Self(Cache::builder().max_capacity(64).time_to_live(wait).build())
+    }
+}
+
+impl EndingCallbacks {
+    pub fn is_known(&self, token: &str) -> bool {
+        self.0.contains_key(token)
+    }
+
+    /// Returns the challenge if a hub verifies the end of a subscription that is being ended.
+    pub fn confirm_end(&self, token: &str, said: &Verification) -> Option<String> {
+        let ending = self.0.get(token)?;
+        match said {
+            Verification::Intent { intent: Intent::Unsubscribe, topic, challenge, .. }
+                if *topic == ending =>
+            {
+                Some(challenge.clone())
+            }
+            _ => None,
+        }
+    }
+
+    /// Remembers a subscription being ended, so that its hub's verification is confirmed for 10 minutes.
+    pub(super) fn leave(&self, token: &str, topic: &str) {
+        self.0.insert(token.to_owned(), topic.to_owned());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,6 +254,15 @@ mod tests {
         assert_eq!(calls.len(), MAX_HUB_REDIRECTS + 1);
     }
 
+    fn subscription(keys: SubscriptionKeys) -> HubSubscription {
+        let found = Discovery {
+            hubs: vec!["https://hub.example/".to_owned()],
+            topic: "https://news.example/feed".to_owned(),
+        };
+        let callbacks = "https://gateway.example/websub/callback";
+        subscriber::begin(&found, keys, callbacks, None, NOW)
+    }
+
     #[test]
     fn keys_are_long_and_never_the_same_and_never_shown() {
         let feed = FeedName::new("news").unwrap();
@@ -180,16 +271,24 @@ mod tests {
         assert!(one.token != other.token && one.secret != other.secret);
         assert_eq!((one.token.len(), one.secret.len()), (32 + ".news".len(), 64));
         assert!(!format!("{one:?}").contains(&one.secret));
-        let found = Discovery {
-            hubs: vec!["https://hub.example/".to_owned()],
-            topic: "https://news.example/feed".to_owned(),
-        };
-        let callbacks = "https://gateway.example/websub/callback";
-        let subscription = subscriber::begin(&found, one.clone(), callbacks, None, NOW);
+        let subscription = subscription(one.clone());
         let text = request(&subscription, true).unwrap().write();
         assert_eq!(HubRequest::read(text.as_bytes()), Ok(request(&subscription, true).unwrap()));
         assert!(text.contains(&one.token) && text.contains("hub.lease_seconds=864000"), "{text}");
         let end = request(&subscription, false).unwrap();
         assert_eq!(end.intent, Intent::Unsubscribe);
+    }
+
+    #[test]
+    fn a_hub_that_was_given_no_secret_needs_no_signature() {
+        let feed = FeedName::new("news").unwrap();
+        for (secret, is_believed) in [("", true), ("hush", false)] {
+            let keys = SubscriptionKeys { token: "token".to_owned(), secret: secret.to_owned() };
+            let subscription = Some(Box::new(subscription(keys)));
+            let state = PollState { subscription, ..PollState::new(&feed, "") };
+            let callback = Callback::of(&state, "token").unwrap();
+            assert_eq!(callback.check(None, b"x").is_ok(), is_believed);
+            assert!(Callback::of(&state, "other").is_none());
+        }
     }
 }

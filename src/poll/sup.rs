@@ -18,7 +18,6 @@ use tidegate_core::sup::{
 };
 use tidegate_net::fetch::{
     Fetch, FetchAnswer, FetchBlame, FetchError, FetchLimits, FetchRequest, LeadScope, Retry,
-    Validators,
 };
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
@@ -29,8 +28,8 @@ const READ_TIME: Duration = FetchLimits::STANDARD.total;
 
 /// Reads the SUP documents of one publisher.
 pub struct SupReader {
-    /// The request for the first document, conditional on the last answer.
-    request: FetchRequest,
+    /// The first document, and the scope within which it was named.
+    first: (String, LeadScope),
     /// The scope of addresses that its documents may name.
     leads: LeadScope,
     /// The ids whose updates matter; `None`: all.
@@ -57,33 +56,19 @@ pub struct SupNews {
 impl SupReader {
     /// Creates a reader without a history. `leads`: the scope within which `address` was named.
     pub fn new(address: &str, leads: LeadScope) -> Self {
-        let request = FetchRequest::whole(address.to_owned(), Time::MIN);
-        Self {
-            request: FetchRequest { leads, soon: true, ..request },
-            leads: LeadScope::Public,
-            only: None,
-            follower: Follower::default(),
-        }
+        let first = (address.to_owned(), leads);
+        Self { first, leads: LeadScope::Public, only: None, follower: Follower::default() }
     }
 
-    /// Restricts the reader to these ids. If they changed, the last answer is forgotten, because the document matters
-    /// again even if unchanged.
+    /// Restricts the reader to these ids.
     fn keep_only(&mut self, ids: BTreeSet<SupId>) {
-        if self.only.as_deref() != Some(&ids) {
-            self.forget_answer();
-            self.follower.keep_only(&ids);
-            self.only = Some(Arc::new(ids));
-        }
+        self.follower.keep_only(&ids);
+        self.only = Some(Arc::new(ids));
     }
 
-    /// Makes the next request unconditional.
-    fn forget_answer(&mut self) {
-        (self.request.validators, self.request.known_wire) = (Validators::default(), None);
-    }
-
-    /// Reads the document, and those of longer periods if it does not reach back to the last reading. `None`: it is
-    /// unchanged.
-    pub async fn read(&mut self, fetch: &Fetch, now: Time) -> Result<Option<SupNews>, FetchError> {
+    /// Reads the document, and those of longer periods if it does not reach back to the last reading. No request is
+    /// conditional: even without a change the document tells up to when there was none.
+    pub async fn read(&mut self, fetch: &Fetch, now: Time) -> Result<SupNews, FetchError> {
         let before = self.follower.clone();
         let late = FetchError::Timeout { what: "send its SUP documents", limit: READ_TIME };
         let read = catch_panic(self.read_all(fetch, now), || Err(defect(BROKE_OFF)));
@@ -91,15 +76,13 @@ impl SupReader {
         if read.is_err() {
             // A partial reading does not count; everything is read again.
             self.follower = before;
-            self.forget_answer();
         }
         read
     }
 
-    async fn read_all(&mut self, fetch: &Fetch, now: Time) -> Result<Option<SupNews>, FetchError> {
-        let request = FetchRequest { now, ..self.request.clone() };
-        let Some((mut document, first)) = self.ask(fetch, request).await? else { return Ok(None) };
-        (self.request.validators, self.request.known_wire, self.leads) = first;
+    async fn read_all(&mut self, fetch: &Fetch, now: Time) -> Result<SupNews, FetchError> {
+        let (mut document, leads) = self.ask(fetch, self.first.clone(), now).await?;
+        self.leads = leads;
         let SupDocument { period, ref available, .. } = document;
         let mut news = SupNews { period, available: available.clone(), ..SupNews::default() };
         let known = self.follower.known().unwrap_or(document.updated);
@@ -108,16 +91,13 @@ impl SupReader {
             let found = self.follower.apply_document(&document);
             let updated = document.updated;
             news.updates.extend(found.updates.into_iter().map(|update| (update, updated)));
-            let url = match found.standing {
-                FollowerStatus::Complete => return Ok(Some(news)),
+            let address = match found.standing {
+                FollowerStatus::Complete => return Ok(news),
                 FollowerStatus::Missed { .. } => break,
                 FollowerStatus::Ask { address, .. } => address,
             };
-            let (leads, soon) = (self.leads.clone(), true);
-            let request = FetchRequest { leads, soon, ..FetchRequest::whole(url, now) };
-            match self.ask(fetch, request).await {
-                Ok(Some((longer, _))) => document = longer,
-                Ok(None) => break,
+            match self.ask(fetch, (address, self.leads.clone()), now).await {
+                Ok((longer, _)) => document = longer,
                 Err(error) => {
                     news.unread = Some(error);
                     break;
@@ -127,17 +107,21 @@ impl SupReader {
         // Report a gap only once.
         self.follower.go_on_from(document.updated);
         news.missed = Some((known, document.updated));
-        Ok(Some(news))
+        Ok(news)
     }
 
-    /// Fetches a document; also returns its validators, fingerprint and scope for the next request.
+    /// Fetches a document; also returns the scope of what it may name.
     async fn ask(
         &self,
         fetch: &Fetch,
-        request: FetchRequest,
-    ) -> Result<Option<(SupDocument, (Validators, Option<u128>, LeadScope))>, FetchError> {
+        (address, leads): (String, LeadScope),
+        now: Time,
+    ) -> Result<(SupDocument, LeadScope), FetchError> {
+        let request = FetchRequest { leads, soon: true, ..FetchRequest::whole(address, now) };
         let fetched = fetch.clone().oneshot(request).await?;
-        let FetchAnswer::Document(document) = fetched.answer else { return Ok(None) };
+        let FetchAnswer::Document(document) = fetched.answer else {
+            return Err(FetchError::Unasked304);
+        };
         let (bytes, only) = (document.bytes, self.only.clone());
         // Blocking: the document may list a million feeds.
         let read = tokio::task::spawn_blocking(move || read_of(&bytes, only.as_deref())).await;
@@ -146,8 +130,7 @@ impl SupReader {
             blame: FetchBlame::Upstream,
             why: error.to_string(),
         };
-        let wire = Some(document.prints.wire);
-        Ok(Some((read.map_err(unreadable)?, (fetched.validators, wire, fetched.leads))))
+        Ok((read.map_err(unreadable)?, fetched.leads))
     }
 
     /// Chooses the document to read from now on and returns its period: the shortest one not below `least`, or else the
@@ -157,8 +140,7 @@ impl SupReader {
         let better = news.available.range(wanted..).next().or(news.available.last_key_value());
         let mut period = news.period;
         if let Some((other, address)) = better.filter(|(other, _)| **other != period) {
-            (self.request.url, self.request.leads) = (address.clone(), self.leads.clone());
-            self.forget_answer();
+            self.first = (address.clone(), self.leads.clone());
             period = *other;
         }
         (period > 0).then(|| Duration::from_secs(u64::from(period)).max(FLOOR))
@@ -216,7 +198,7 @@ pub async fn follow(
         context.until_open().await;
         // Limited, so that polls keep enough slots.
         let Ok(reading) = context.documents.acquire().await else { return };
-        let slot = context.hosts.slot(&reader.request.url, HostRank::Announcement);
+        let slot = context.hosts.slot(&reader.first.0, HostRank::Announcement);
         let slot = timeout(HOST_WAIT, slot).await;
         let slot = match slot.unwrap_or(Err(Duration::ZERO)) {
             Ok(slot) => slot,
@@ -230,8 +212,8 @@ pub async fn follow(
         let begun = Instant::now();
         let read = reader.read(&context.fetch(), context.clock.now()).await;
         drop((slot, reading));
-        let unread = read.as_ref().map_or_else(Some, |news| news.as_ref()?.unread.as_ref());
-        if let Some(pause) = unread.and_then(|error| error.pause(&reader.request.url)) {
+        let unread = read.as_ref().map_or_else(Some, |news| news.unread.as_ref());
+        if let Some(pause) = unread.and_then(|error| error.pause(&reader.first.0)) {
             context.hosts.pause(&pause);
         }
         // Pause at least four times as long as the reading took.
@@ -250,7 +232,7 @@ pub async fn follow(
 pub struct FollowedDocuments {
     /// The documents by address, each with its task.
     sources: HashMap<String, (SharedSource, TaskAside)>,
-    places: HashMap<FeedName, SupAnnouncement>,
+    places: HashMap<FeedName, (SupAnnouncement, SharedSource)>,
 }
 
 impl FollowedDocuments {
@@ -262,7 +244,8 @@ impl FollowedDocuments {
         place: Option<(SupAnnouncement, LeadScope)>,
         follow: impl FnOnce(SupReader, SharedSource) -> TaskAside,
     ) {
-        if self.places.get(feed) == place.as_ref().map(|(place, _)| place) {
+        let known = self.places.get(feed).map(|(place, _)| place);
+        if known == place.as_ref().map(|(place, _)| place) {
             return;
         }
         self.detach(feed);
@@ -276,22 +259,19 @@ impl FollowedDocuments {
             let task = follow(SupReader::new(&place.document, leads), Arc::clone(&source));
             (source, task)
         });
-        let mut source = source.lock();
-        source.feeds.entry(place.id.clone()).or_default().entry(feed.clone()).or_default();
-        self.places.insert(feed.clone(), place);
+        let (feeds, id) = (&mut source.lock().feeds, place.id.clone());
+        feeds.entry(id).or_default().entry(feed.clone()).or_default();
+        self.places.insert(feed.clone(), (place, Arc::clone(source)));
     }
 
     /// Forgets a feed, and its document if no other feed names it.
     pub fn detach(&mut self, feed: &FeedName) {
-        let Some(SupAnnouncement { document, id }) = self.places.remove(feed) else { return };
-        let Some((source, _)) = self.sources.get(&document) else { return };
-        let mut source = source.lock();
-        source.feeds.get_mut(&id).map(|feeds| feeds.remove(feed));
-        source.feeds.retain(|_, feeds| !feeds.is_empty());
-        let is_empty = source.feeds.is_empty();
-        drop(source);
-        if is_empty {
-            self.sources.remove(&document);
+        let Some((place, source)) = self.places.remove(feed) else { return };
+        let feeds = &mut source.lock().feeds;
+        feeds.get_mut(&place.id).map(|feeds| feeds.remove(feed));
+        feeds.retain(|_, feeds| !feeds.is_empty());
+        if feeds.is_empty() {
+            self.sources.remove(&place.document);
         }
     }
 
@@ -304,9 +284,8 @@ impl FollowedDocuments {
         begun: Instant,
         now: (Instant, Time),
     ) -> bool {
-        let Some(SupAnnouncement { document, id }) = self.places.get(feed) else { return false };
-        let Some((source, _)) = self.sources.get(document) else { return false };
-        source.lock().polled((id, feed), poll, begun, now)
+        let place = self.places.get(feed);
+        place.is_some_and(|(it, source)| source.lock().polled((&it.id, feed), poll, begun, now))
     }
 }
 
@@ -340,13 +319,12 @@ impl SupSource {
     fn take_in(
         &mut self,
         reader: &mut SupReader,
-        read: Result<Option<SupNews>, FetchError>,
+        read: Result<SupNews, FetchError>,
         least: Duration,
         (now, time): (Instant, Time),
     ) -> (Vec<AnnouncedFeed>, Duration) {
         let news = match read {
-            // An unchanged document has no news.
-            Ok(news) => news.unwrap_or_default(),
+            Ok(news) => news,
             Err(error) => return self.take_failure(&error),
         };
         if let Some(error) = &news.unread {

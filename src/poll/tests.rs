@@ -11,6 +11,7 @@ mod ownership;
 mod pauses;
 mod probes;
 mod restart;
+mod sharing;
 mod store_trouble;
 
 use super::*;
@@ -385,7 +386,7 @@ async fn many_feeds_are_polled_within_the_bound_on_requests() {
     let publisher = Publisher::gated("one");
     let gateway = Gateway::start(&store_of_many(500).0, &publisher).await;
     gateway.clock.set(later(600));
-    let limit = PollSettings::default().at_once;
+    let limit = crate::host_queue::AT_ONCE;
     eventually(|| publisher.requests() == limit).await;
     let flying = gateway.poller.summaries().values().filter(|s| s.is_in_flight).count();
     assert_eq!(flying, limit);

@@ -6,30 +6,29 @@ pub(super) use ways::RequestWay;
 
 use super::access::{ReadyProxy, RequestAccess, RequestIdentity};
 use super::call::PAGES;
-use super::clients::{ClientMaker, HttpVersions, MAX_HEADER_BYTES, own_headers};
+use super::clients::{ClientMaker, HttpVersions, KeptHosts, MAX_HEADER_BYTES, own_headers};
 use super::error::{ANSWERING, FetchBlame, FetchError};
 use super::guard::{AllowPrivate, Openness, read_url};
 use super::handover::Handover;
-use super::kept_hosts::KeptHosts;
 use super::lead::LeadScope;
 use super::message::{
     FetchAnswer, FetchRequest, Fetched, FetchedDocument, Validators, announced, hub_links,
     page_links,
 };
-use super::passers::Passers;
+use super::pass::Passers;
 use super::redirect::{self, RedirectChain};
-use super::resolver::GuardedResolver;
-use super::{FetchLimits, FetchSettings, Pass, Passage, Passing, Services};
-use super::{body, challenge, freshness};
+use super::{
+    FetchLimits, FetchSettings, Pass, Passage, Passing, Services, body, challenge, freshness,
+};
 use crate::origin::{OriginSite, WholeAnswer, check_for_everybody};
 use bytes::Bytes;
+use cookie_store::CookieStore;
 use http::StatusCode;
 use http::header::{
     ACCEPT, CONTENT_RANGE, CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, HeaderValue,
     IF_MODIFIED_SINCE, IF_NONE_MATCH, LOCATION, SET_COOKIE,
 };
 use reqwest::Response;
-use reqwest::cookie::{CookieStore as _, Jar};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tidegate_core::model::BodyPrints;
@@ -50,7 +49,8 @@ pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
     let core = Arc::new(Core::new(settings)?);
     let handover = core.handover.clone();
     let (documents, calls) = (Arc::clone(&core), Arc::clone(&core));
-    let fetch = move |request| Arc::clone(&documents).fetch(request);
+    // Boxed here, because each layer around it moves the future.
+    let fetch = move |request| Box::pin(Arc::clone(&documents).fetch(request));
     let call = move |request| Arc::clone(&calls).call(request);
     let pass = move |request| -> Passage { Box::pin(Arc::clone(&core).pass(request)) };
     Ok(Services {
@@ -92,8 +92,6 @@ pub(super) struct Core {
     /// The proxy of all requests without their own route.
     proxy: Option<ReadyProxy>,
     proxy_resolves: bool,
-    /// Resolvers that check names before a proxy is asked for them: for public, private and named hosts.
-    names: [GuardedResolver; 3],
     /// Clients that pass requests on, created on demand: to public and to other hosts, each first for all versions of
     /// HTTP and then for requests with their own `Host`.
     passers: [[OnceLock<Passers>; 2]; 2],
@@ -109,8 +107,6 @@ impl Core {
         let limits = settings.limits;
         let proxy = settings.proxy.as_ref().map(ReadyProxy::read).transpose()?;
         let proxy_resolves = settings.proxy_resolves;
-        let names =
-            [Openness::Public, Openness::Private, Openness::Named].map(GuardedResolver::new);
         let core = Self {
             maker,
             allow: settings.allow_private,
@@ -118,7 +114,6 @@ impl Core {
             limits,
             proxy,
             proxy_resolves,
-            names,
             passers: Default::default(),
             handover: Handover::default(),
             sites: settings.sites,
@@ -138,17 +133,20 @@ impl Core {
         // Requests without credentials to our own public addresses go to the site behind, and may lead further within
         // it.
         let ours = self.behind_our_address(&chain.url);
-        let ours = ours.or_else(|| self.moved_within_site(&request.url, &chain.url));
+        let ours = ours.or_else(|| self.moved_within_site(&configured, &chain.url));
         let ours = ours.filter(|_| is_anybodys);
         let mut is_ours = ours.is_some();
         if let Some(there) = ours {
             chain.url = there;
         }
-        let scope = (request.leads.clone(), request.is_secret);
+        let leads = match &request.leads {
+            LeadScope::Own => LeadScope::of_address(configured, request.is_secret),
+            named => named.clone(),
+        };
+        let scope = (leads, request.is_secret);
         let mut led_request = self.lead(scope, None, &chain.url).await;
-        // An answer that depends on a cookie is not for everybody.
-        let cookies = (!request.for_everybody).then(Jar::default);
-        let identified = IdentifiedRequest { request: &request, identity, cookies };
+        let cookies = CookieStore::default();
+        let mut identified = IdentifiedRequest { request: &request, identity, cookies };
         if let Some(handed) = self.handed(&request) {
             let response = http::Response::new(handed.body);
             let (mut head, body) = response.into_parts();
@@ -172,6 +170,7 @@ impl Core {
             is_ours &= within.is_some();
             let within = within.as_ref().map(|url| url.as_str().as_bytes());
             chain.sets_cookies |= response.headers().contains_key(SET_COOKIE);
+            identified.take_cookies(&chain.url, response.headers());
             let from = chain.url.clone();
             chain.follow(code, within.or(led.map(HeaderValue::as_bytes)))?;
             let scope = (led_request.into_scope(), request.is_secret);
@@ -211,9 +210,6 @@ impl Core {
             // Some servers send feeds only to clients that accept pages.
             headers.insert(ACCEPT, PAGES);
             response = send(headers).await?;
-        }
-        if let Some(cookies) = &identified.cookies {
-            cookies.set_cookies(&mut response.headers().get_all(SET_COOKIE).iter(), url);
         }
         let size: usize =
             response.headers().iter().map(|(k, v)| k.as_str().len() + v.len() + 4).sum();
@@ -370,16 +366,29 @@ fn explain_refusal(
 struct IdentifiedRequest<'a> {
     request: &'a FetchRequest,
     identity: RequestIdentity,
-    /// The cookies set by earlier hops; `None` if none are kept.
-    cookies: Option<Jar>,
+    /// The cookies set by earlier hops.
+    cookies: CookieStore,
 }
 
 impl IdentifiedRequest<'_> {
+    /// Keeps the cookies that a hop sets, unless the answer must be for everybody: then it may not depend on a cookie.
+    fn take_cookies(&mut self, url: &Url, headers: &HeaderMap) {
+        let set = headers.get_all(SET_COOKIE).iter().filter(|_| !self.request.for_everybody);
+        for cookie in set.filter_map(|value| std::str::from_utf8(value.as_bytes()).ok()) {
+            // A cookie that its host may not set is dropped.
+            let _ = self.cookies.parse(cookie, url);
+        }
+    }
+
     /// Adds the cookies of earlier hops to those that the operator configured.
     fn add_cookies(&self, url: &Url, headers: &mut HeaderMap) {
-        let Some(set) = self.cookies.as_ref().and_then(|jar| jar.cookies(url)) else { return };
-        let given = headers.get(COOKIE).map(|given| [given.as_bytes(), b"; "].concat());
-        let all = [given.unwrap_or_default().as_slice(), set.as_bytes()].concat();
+        let set = self.cookies.get_request_values(url);
+        let set: Vec<_> = set.map(|(name, value)| format!("{name}={value}").into_bytes()).collect();
+        if set.is_empty() {
+            return;
+        }
+        let given = headers.get(COOKIE).map(|given| given.as_bytes().to_vec());
+        let all = given.into_iter().chain(set).collect::<Vec<_>>().join(&b"; "[..]);
         if let Ok(mut all) = HeaderValue::from_bytes(&all) {
             all.set_sensitive(true);
             headers.insert(COOKIE, all);

@@ -3,7 +3,6 @@
 use super::access::ReadyProxy;
 use super::error::{FetchError, root_cause};
 use super::guard::Openness;
-use super::kept_hosts::KEPT_IDLE;
 use super::resolver::GuardedResolver;
 use super::{FetchLimits, FetchSettings};
 use http::header::{
@@ -14,6 +13,7 @@ use moka::sync::Cache;
 use reqwest::Client;
 use rustls::client::Resumption;
 use std::sync::Arc;
+use std::time::Duration;
 use tidegate_core::trust::{ServerTrust, read_certificates};
 
 /// The `Accept` header: the formats this gateway reads, best first.
@@ -66,6 +66,8 @@ pub(super) struct ClientMaker {
     headers: HeaderMap,
     limits: FetchLimits,
     trust: ServerTrust,
+    /// The resolvers for public, private and named hosts, each with its own cache.
+    resolvers: [GuardedResolver; 3],
     /// The least recently used are evicted first. Those without a proxy never are in practice, since most feeds are
     /// read through them.
     made: Cache<(Option<ReadyProxy>, Openness, HttpVersions), Clients>,
@@ -82,6 +84,8 @@ impl ClientMaker {
             headers: own_headers(settings),
             limits: settings.limits,
             trust,
+            resolvers: [Openness::Public, Openness::Private, Openness::Named]
+                .map(GuardedResolver::new),
             made: Cache::builder().max_capacity(MAX_CLIENTS).eviction_policy(lru).build(),
         })
     }
@@ -95,10 +99,9 @@ impl ClientMaker {
         versions: HttpVersions,
     ) -> Result<Clients, FetchError> {
         let make = || {
-            let resolver = GuardedResolver::new(openness);
             let resolver = Arc::new(match proxy {
-                Some(proxy) => resolver.with_named(proxy.host()),
-                None => resolver,
+                Some(proxy) => GuardedResolver::of_proxy(openness, proxy.host()),
+                None => self.resolver(openness).clone(),
             });
             let keeping = self.client(proxy, versions, (&resolver, 1))?;
             let closing = self.client(proxy, versions, (&resolver, 0))?;
@@ -106,6 +109,16 @@ impl ClientMaker {
         };
         let made = self.made.try_get_with((proxy.cloned(), openness, versions), make);
         made.map_err(Arc::unwrap_or_clone)
+    }
+
+    /// Returns the resolver that admits addresses by `openness`.
+    pub(super) const fn resolver(&self, openness: Openness) -> &GuardedResolver {
+        let [public, private, named] = &self.resolvers;
+        match openness {
+            Openness::Public => public,
+            Openness::Private => private,
+            Openness::Named => named,
+        }
     }
 
     /// Returns the trusted authorities. There may be none: such a machine must still be able to poll `http` addresses.
@@ -175,6 +188,39 @@ pub(super) fn own_headers(settings: &FetchSettings) -> HeaderMap {
         (ACCEPT, HeaderValue::from_static(ACCEPTED)),
         (ACCEPT_ENCODING, HeaderValue::from_static(CODINGS)),
     ])
+}
+
+/// The most hosts with an open connection; at most half of them may be hosts not known to be asked again soon.
+pub const MAX_KEPT_HOSTS: u64 = 2048;
+/// How long an idle connection stays open: longer than the minute at which many feeds are polled.
+pub const KEPT_IDLE: Duration = Duration::from_secs(90);
+
+/// Fingerprints of the hosts to which a connection may be open, until it would be closed.
+#[derive(Debug)]
+pub(super) struct KeptHosts(Cache<u64, ()>);
+
+impl Default for KeptHosts {
+    fn default() -> Self {
+        Self(Cache::builder().time_to_idle(KEPT_IDLE).build())
+    }
+}
+
+impl KeptHosts {
+    /// Whether the connection to a host asked now should stay open. `soon`: it will be asked again within
+    /// [`KEPT_IDLE`].
+    pub(super) fn admit(&self, host: u64, soon: bool) -> bool {
+        if self.0.get(&host).is_some() {
+            return true;
+        }
+        // Evict expired hosts first.
+        self.0.run_pending_tasks();
+        let limit = if soon { MAX_KEPT_HOSTS } else { MAX_KEPT_HOSTS / 2 };
+        let has_room = self.0.entry_count() < limit;
+        if has_room {
+            self.0.insert(host, ());
+        }
+        has_room
+    }
 }
 
 #[cfg(test)]

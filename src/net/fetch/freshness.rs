@@ -41,9 +41,6 @@ pub fn retry_after(headers: &HeaderMap, now: Time) -> Option<Duration> {
     Some(wait.min(MAX_STATED))
 }
 
-/// The field of draft-ietf-httpapi-ratelimit-headers, and the one that describes its window.
-static RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
-static RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 /// The prefixes of fields that each hold one number of a rate limit.
 const RATE_FIELDS: [&str; 3] = ["ratelimit", "x-ratelimit", "x-rate-limit"];
 /// A reset above this is a Unix time, not a number of seconds from now.
@@ -51,9 +48,14 @@ const RESET_IS_TIME: Duration = Duration::from_secs(1_000_000_000);
 
 /// Returns how long a host accepts no more requests, if it says that none is left.
 pub fn rate_reset(headers: &HeaderMap, now: Time) -> Option<Duration> {
+    // Few answers have any of these fields, and looking for each takes long.
+    if !headers.keys().any(|name| name.as_str().contains("rate")) {
+        return None;
+    }
     let number = |name: &str, short: &str| {
         let field = |begin: &&str| headers.get(format!("{begin}-{name}"))?.to_str().ok();
-        let lists = words(headers, &RATE_LIMIT).chain(words(headers, &RATE_LIMIT_POLICY));
+        // The field of draft-ietf-httpapi-ratelimit-headers, and the one that describes its window.
+        let lists = words(headers, "ratelimit").chain(words(headers, "ratelimit-policy"));
         let parameters = lists.flat_map(|item| item.split(';')).filter_map(|it| it.split_once('='));
         let mut parameters = parameters.filter(|(key, _)| [name, short].contains(&key.trim()));
         let text = RATE_FIELDS.iter().find_map(field).or_else(|| Some(parameters.next()?.1))?;

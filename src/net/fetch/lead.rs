@@ -16,6 +16,8 @@ pub enum LeadScope {
     /// All: the requester named the address personally.
     #[default]
     Allowed,
+    /// What the requested address itself may lead to: [`Self::Places`] with this address.
+    Own,
     /// Addresses to which each of these may lead: its own host and port, and any other if its host is the operator's
     /// own.
     Places(Vec<Url>),
@@ -31,6 +33,7 @@ impl fmt::Debug for LeadScope {
         let origin = |url: &Url| url.origin().ascii_serialization();
         match self {
             Self::Allowed => f.write_str("Allowed"),
+            Self::Own => f.write_str("Own"),
             Self::Places(places) => f.debug_list().entries(places.iter().map(origin)).finish(),
             Self::Site(site) => f.debug_tuple("Site").field(&origin(site)).finish(),
             Self::Public => f.write_str("Public"),
@@ -46,8 +49,12 @@ impl LeadScope {
             return read_url(&made.site).map_or(Self::Public, Self::Site);
         }
         let is_secret = feed.options.secret == Some(true);
-        read_url(&feed.url)
-            .map_or(Self::Public, |url| Self::Places(vec![scope_address(url, is_secret)]))
+        read_url(&feed.url).map_or(Self::Public, |url| Self::of_address(url, is_secret))
+    }
+
+    /// Returns what an address and its answers may lead to.
+    pub(super) fn of_address(url: Url, is_secret: bool) -> Self {
+        Self::Places(vec![scope_address(url, is_secret)])
     }
 
     /// Restricts the scope of a feed by that of the list that added it.
@@ -70,7 +77,7 @@ impl LeadScope {
             Self::Allowed => true,
             Self::Places(places) => places.iter().all(|at| is_same_place(at, to) || is_own(at)),
             Self::Site(site) => spelled_below(to.clone(), site).is_some(),
-            Self::Public => false,
+            Self::Public | Self::Own => false,
         }
     }
 
@@ -79,7 +86,7 @@ impl LeadScope {
         match self {
             Self::Places(places) => places.iter().rev().find(|place| *place != to),
             Self::Site(site) => Some(site),
-            Self::Allowed | Self::Public => None,
+            Self::Allowed | Self::Own | Self::Public => None,
         }
     }
 }
@@ -104,7 +111,7 @@ impl LedRequest {
     pub(super) fn into_scope(self) -> LeadScope {
         match self.scope {
             LeadScope::Site(site) if self.is_within => LeadScope::Site(site),
-            _ if self.is_within => LeadScope::Places(vec![scope_address(self.to, self.is_secret)]),
+            _ if self.is_within => LeadScope::of_address(self.to, self.is_secret),
             _ => LeadScope::Public,
         }
     }

@@ -95,12 +95,11 @@ impl FetchRequest {
         Self { url, now, ..Self::default() }
     }
 
-    /// Applies the feed's access, scope and secrecy. The answer for an on-demand feed without credentials must be for
-    /// everybody.
-    pub fn for_feed(self, feed: &FeedRecord) -> Self {
+    /// Applies the feed's access and secrecy, and the scope of what it may lead to. The answer for an on-demand feed
+    /// without credentials must be for everybody.
+    pub fn for_feed(self, feed: &FeedRecord, leads: LeadScope) -> Self {
         let access = feed.access.as_ref().map(|access| RequestAccess::new(&feed.url, access));
         let for_everybody = feed.on_demand.is_some() && !feed.private && access.is_none();
-        let leads = LeadScope::of_feed(feed);
         let is_secret = feed.options.secret == Some(true);
         Self { access, for_everybody, is_secret, leads, ..self }
     }

@@ -1,11 +1,13 @@
 //! Passes a request on to an origin and its answer back, both as streams (RFC 9110 section 7.6). It makes one request
 //! without following redirects; the caller selects the headers.
 //!
-//! It uses the same guard as fetches, with separate clients ([`super::passers`]).
+//! It uses the same guard as fetches, with clients of its own. They add only a missing `Host`, and keep more connections
+//! per host than those for documents. They use hyper directly, because reqwest would double the cost per request.
 
 use super::client::{Core, RequestWay};
-use super::clients::HttpVersions;
+use super::clients::{ClientMaker, HttpVersions, KEPT_IDLE, MAX_HEADER_BYTES, MAX_HEADERS};
 use super::error::{ANSWERING, FetchError, is_cut_off, unpassed};
+use super::guard::Openness;
 use crate::origin::{BodyError, PassAnswer, PassRequest, PassedBody};
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderValue};
@@ -13,11 +15,18 @@ use http::{Method, Request, Response, Uri};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt as _, Either, Empty};
 use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::{HttpConnector, dns};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
+use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
+use tower::util::BoxCloneSyncService;
+use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _};
 use url::{Position, Url};
 
 impl Core {
@@ -283,6 +292,85 @@ impl Body for TimedBody {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+/// The most idle connections per host.
+const IDLE: usize = 64;
+
+/// The silence after which a TCP connection is probed, and the interval between probes.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+
+/// A connection to an origin.
+type OriginStream = MaybeHttpsStream<TokioIo<TcpStream>>;
+
+/// Opens connections. Shared, because a client clones it several times per request.
+#[derive(Clone)]
+pub(super) struct OriginConnector(Arc<BoxCloneSyncService<Uri, OriginStream, BoxError>>);
+
+impl Service<Uri> for OriginConnector {
+    type Response = OriginStream;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<OriginStream, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, server: Uri) -> Self::Future {
+        let connector = BoxCloneSyncService::clone(&self.0);
+        Box::pin(connector.oneshot(server))
+    }
+}
+
+pub(super) type Passer = Client<OriginConnector, UploadBody>;
+
+/// Two clients with one resolver.
+#[derive(Clone)]
+pub(super) struct Passers {
+    /// Keeps connections open for [`KEPT_IDLE`].
+    pub(super) keeping: Passer,
+    /// Opens a new connection for each request.
+    pub(super) closing: Passer,
+}
+
+impl ClientMaker {
+    /// Creates the clients that pass requests on to hosts admitted by `openness`.
+    pub(super) fn passers(&self, openness: Openness, versions: HttpVersions) -> Passers {
+        let tls = self.trust().config.clone();
+        let resolver = self.resolver(openness).clone();
+        let resolve = tower::service_fn(move |name: dns::Name| {
+            resolver.clone().find(name.as_str().to_owned())
+        });
+        let mut http = HttpConnector::new_with_resolver(resolve);
+        http.enforce_http(false);
+        http.set_nodelay(true);
+        http.set_connect_timeout(Some(self.limits().connect));
+        // Detects an origin that has vanished silently.
+        http.set_keepalive(Some(KEEPALIVE));
+        http.set_keepalive_interval(Some(KEEPALIVE));
+        http.set_keepalive_retries(Some(3));
+        #[cfg(target_os = "linux")]
+        http.set_tcp_user_timeout(Some(KEEPALIVE * 2));
+        let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+        let https = match versions {
+            HttpVersions::All => builder.enable_all_versions().wrap_connector(http),
+            HttpVersions::Http1 => builder.enable_http1().wrap_connector(http),
+        };
+        // Covers DNS, connecting and the TLS handshake.
+        let connector = ServiceBuilder::new().timeout(self.limits().connect).service(https);
+        let connector = OriginConnector(Arc::new(BoxCloneSyncService::new(connector)));
+        let client = |idle| {
+            Client::builder(TokioExecutor::new())
+                .timer(TokioTimer::new())
+                .pool_timer(TokioTimer::new())
+                .pool_idle_timeout(KEPT_IDLE)
+                .pool_max_idle_per_host(idle)
+                .http1_max_headers(MAX_HEADERS)
+                .http2_max_header_list_size(u32::try_from(MAX_HEADER_BYTES).unwrap_or(u32::MAX))
+                .build(connector.clone())
+        };
+        Passers { keeping: client(IDLE), closing: client(0) }
     }
 }
 

@@ -49,9 +49,9 @@ impl GuardedResolver {
         Self { openness, named: None, answers: answers.build() }
     }
 
-    /// Also allows any address for `host`.
-    pub fn with_named(self, host: String) -> Self {
-        Self { named: Some(host), ..self }
+    /// Like [`Self::new`], but the proxy `host` may have any address. Its answers are its own.
+    pub fn of_proxy(openness: Openness, host: String) -> Self {
+        Self { named: Some(host), ..Self::new(openness) }
     }
 
     /// Returns the admitted addresses of a name.

@@ -1,9 +1,8 @@
 //! The status of feeds.
 
 use super::*;
-use tidegate_core::model::{FeedRecord, FeedSource};
+use tidegate_core::model::{EventKind, FeedSource};
 use tidegate_status::FetchBlame;
-use tidegate_status::PollEnding;
 
 const DAY: i64 = 86_400;
 
@@ -84,4 +83,61 @@ fn durations_are_counted_between_bounds() {
     }
     assert_eq!(totals.durations, [2, 1, 0, 0, 1, 0, 0, 0, 0, 1, 2]);
     assert_eq!(totals.durations.iter().sum::<u64>(), totals.polls());
+}
+
+fn quiet(n: u32) -> FinishedPoll {
+    FinishedPoll {
+        took: Duration::from_millis(3),
+        asked_for: n.is_multiple_of(7),
+        bytes: u64::from(n),
+        ..FinishedPoll::new(Time::from_unix(i64::from(n)), PollEnding::NotModified)
+    }
+}
+
+fn loud(n: u32) -> FinishedPoll {
+    FinishedPoll {
+        outcome: PollEnding::Changed,
+        committed: true,
+        is_apart: true,
+        entries: Some(3),
+        counts: BTreeMap::from([(EventKind::Created, 2)]),
+        notes: vec![format!("note {n}")],
+        ..quiet(n)
+    }
+}
+
+#[test]
+fn the_newest_polls_come_back_as_they_were() {
+    let mut log = PollLog::default();
+    let note = |n: u32| if n.is_multiple_of(3) { loud(n) } else { quiet(n) };
+    for n in 0..52 {
+        log.push(note(n));
+    }
+    let mut expected: Vec<_> = (32..52).rev().map(note).collect();
+    // Only the newest poll has its notes.
+    expected.iter_mut().skip(1).for_each(|poll| poll.notes = Vec::new());
+    assert_eq!(Vec::from(log.polls()), expected);
+    assert_eq!(log.polls().len(), POLLS_KEPT);
+}
+
+#[test]
+fn what_is_too_large_is_the_most() {
+    let mut log = PollLog::default();
+    log.push(FinishedPoll { bytes: u64::MAX, took: Duration::MAX, ..quiet(1) });
+    let [poll] = log.polls().into_iter().collect::<Vec<_>>().try_into().unwrap();
+    assert_eq!((poll.bytes, poll.outcome), (u64::MAX, PollEnding::NotModified));
+    assert_eq!(poll.took.as_millis(), u128::from(u32::MAX));
+}
+
+#[test]
+fn usual_polls_take_a_few_bytes_and_clocks_may_leap() {
+    let mut log = PollLog::default();
+    let at = |n: u32| Time::from_unix(1_795_191_605 + 660 * i64::from(n));
+    let usual = |at| FinishedPoll { at, asked_for: false, ..quiet(0) };
+    (0..100).for_each(|n| log.push(usual(at(n))));
+    assert!(log.polls.capacity() <= 160, "{}", log.polls.capacity());
+    for leap in [i64::MAX, i64::MIN, 0] {
+        log.push(usual(Time::from_unix(leap)));
+        assert_eq!(log.polls()[0].at, Time::from_unix(leap));
+    }
 }

@@ -23,7 +23,6 @@ const DOCUMENT_LIMIT: usize = 16 * 1024 * 1024;
 /// The time limit of a first verification. It is short, because strangers name many callbacks that never answer;
 /// retries get the usual time.
 const FIRST_ANSWER: Duration = Duration::from_secs(5);
-const LATE: FetchError = FetchError::Timeout { what: "answer", limit: FIRST_ANSWER };
 /// Why a gateway that is not known to live makes no call.
 const OTHER_CALLS: &str = "another gateway may own the feed, which calls then";
 /// The number of random bytes in a challenge.
@@ -83,7 +82,9 @@ async fn verify(shared: &HubShared, task: &Task, intent: Intent) -> CallbackAnsw
     let asked = send_get(shared, url);
     let subscription = &task.subscription;
     let answered = match subscription.is_unverified() && !subscription.is_in_trouble() {
-        true => timeout(FIRST_ANSWER, asked).await.unwrap_or(Err(LATE)),
+        true => timeout(FIRST_ANSWER, asked)
+            .await
+            .unwrap_or(Err(FetchError::Timeout { what: "answer", limit: FIRST_ANSWER })),
         false => asked.await,
     };
     match answered {

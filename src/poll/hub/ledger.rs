@@ -80,7 +80,6 @@ fn client_name(client: IpAddr) -> Arc<str> {
 }
 
 /// All subscriptions, with their indices.
-#[derive(Default)]
 pub(super) struct Ledger {
     pub(super) settings: HubSettings,
     entries: HashMap<SubscriptionId, SubscriptionEntry>,
@@ -101,7 +100,18 @@ pub(super) struct Ledger {
 impl Ledger {
     /// Creates a ledger of stored subscriptions.
     pub(super) fn new(settings: HubSettings, kept: Vec<Subscription>, now: Time) -> Self {
-        let mut ledger = Self { settings, ..Self::default() };
+        let mut ledger = Self {
+            settings,
+            entries: HashMap::new(),
+            feeds: HashMap::new(),
+            hosts: Counts::default(),
+            unverified: HashSet::new(),
+            queue: BTreeSet::new(),
+            dirty: HashMap::new(),
+            delivered: 0,
+            failed: 0,
+            looked: None,
+        };
         for subscription in kept {
             ledger.insert(subscription, None, now);
         }

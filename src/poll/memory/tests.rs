@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::gateway;
+use crate::testing::{double::hold, gateway};
 use tidegate_core::model::{FeedName, FeedSource, Format};
 use tidegate_net::fetch::FetchAnswer;
 
@@ -22,7 +22,7 @@ fn fetched() -> Fetched {
 }
 
 /// The validators of the next request.
-fn validators(memory: &mut Memory, at: Time) -> Validators {
+fn validators(memory: &Memory, at: Time) -> Validators {
     memory.request(&record(), Some(&state()), false, at).validators
 }
 
@@ -32,17 +32,19 @@ fn validators_are_dropped_now_and_then_until_the_document_was_read() {
     memory.seen_again(&state(), None);
     memory.answered(&fetched(), true, NOW);
     let soon = NOW.plus(Duration::from_secs(60));
-    assert_eq!(validators(&mut memory, soon).etag.as_deref(), Some("e"));
+    assert_eq!(validators(&memory, soon).etag.as_deref(), Some("e"));
     let day = NOW.plus(REFRESH_EVERY);
     for _ in 0..2 {
         // The first refresh may fail.
-        assert!(validators(&mut memory, day).is_empty());
+        assert!(validators(&memory, day).is_empty());
     }
-    memory.answered(&fetched(), true, NOW);
-    assert!(!validators(&mut memory, day).is_empty());
+    // A server that answers 304 may do so for ever.
+    memory.answered(&Fetched { answer: FetchAnswer::NotModified, ..fetched() }, true, day);
+    assert!(validators(&memory, day).is_empty());
+    memory.answered(&fetched(), true, day);
+    assert!(!validators(&memory, day).is_empty());
     let before = memory.state.clone();
-    validators(&mut memory, day.plus(REFRESH_EVERY));
-    memory.answered(&fetched(), true, NOW);
+    memory.answered(&fetched(), true, day.plus(REFRESH_EVERY));
     assert!(memory.state.refreshed != before.refreshed);
     assert!(!memory.differs_from(&before, false), "a refresh alone is not written down");
 }
@@ -66,7 +68,7 @@ fn a_date_that_the_document_disproves_is_no_validator() {
     assert_eq!(take_in(&mut memory, &at(old), Some(Time::from_unix(1))), None);
     // It stays invalid when the same document is received again.
     memory.answered(&Fetched { answer: FetchAnswer::Same, ..at(old) }, true, NOW);
-    assert_eq!(validators(&mut memory, NOW).last_modified, None);
+    assert_eq!(validators(&memory, NOW).last_modified, None);
     let mut memory = Memory::new(&record(), NOW);
     assert_eq!(take_in(&mut memory, &at(old), None).as_deref(), Some(old));
     assert_eq!(take_in(&mut memory, &at(old), None), None, "it stood still");
@@ -82,7 +84,7 @@ fn validators_of_who_has_credentials_are_theirs_and_are_not_written_down() {
         memory.seen_again(&state(), None);
         let given = Validators { given_to, ..fetched().validators };
         memory.answered(&Fetched { validators: given, ..fetched() }, true, NOW);
-        let validators = validators(&mut memory, NOW);
+        let validators = validators(&memory, NOW);
         assert_eq!((validators.etag.as_deref(), validators.given_to), (Some("e"), given_to));
         let written = memory.write(NOW);
         assert_eq!((written.etag.is_some(), written.body.is_some()), (is_written, is_written));
@@ -100,7 +102,7 @@ fn refreshes_are_spread_after_a_restart() {
         poll.refreshed = Some(NOW.minus(REFRESH_EVERY * 30));
         poll.etag = Some("e".into());
         poll.body = Some(state().body);
-        let mut memory = Memory::from_stored(poll, NOW);
+        let memory = Memory::from_stored(poll, NOW);
         let half = NOW.plus(REFRESH_EVERY / 2);
         early +=
             u32::from(memory.request(&feed, Some(&state()), false, half).validators.is_empty());
@@ -246,4 +248,54 @@ fn failures_before_the_first_document_say_nothing_of_how_often_it_changes() {
     memory.observed(true, None, later);
     let schedule = memory.state.schedule.unwrap();
     assert_eq!((schedule.last_change, schedule.gap), (later, None));
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn state_of(current: u32) -> FeedState {
+    FeedState { current, ..state() }
+}
+
+fn created(count: u32) -> EventCounts {
+    [(EventKind::Created, count), (EventKind::Retired, 3)].into()
+}
+
+#[test]
+fn a_document_without_an_item_of_the_last_one_is_whole() {
+    let of = |came| Turnover::between(&state_of(10), &state_of(10), &created(came));
+    assert_eq!(of(0), None);
+    assert_eq!(of(4).map(Turnover::is_whole), Some(false));
+    assert_eq!(of(10).map(Turnover::is_whole), Some(true));
+}
+
+#[test]
+fn what_says_nothing_of_items_between_is_left_out() {
+    let counts = created(10);
+    let hold = Some(hold(NOW));
+    for (before, after) in [
+        (state_of(0), state_of(10)),
+        (state_of(10), FeedState { says_complete: true, ..state_of(10) }),
+        (state_of(10), FeedState { upstream_until: Some("x".to_owned()), ..state_of(10) }),
+        (state_of(10), FeedState { source: 7, ..state_of(10) }),
+        (FeedState { hold: hold.clone(), ..state_of(10) }, state_of(10)),
+        (state_of(10), FeedState { hold, ..state_of(10) }),
+    ] {
+        assert_eq!(Turnover::between(&before, &after, &counts), None);
+    }
+}
+
+#[test]
+fn half_of_the_window_at_the_pace_of_the_last_documents() {
+    let tenth = Turnover { came: 1, items: 10 };
+    let known = turned_over(Overlap::default(), tenth, HOUR, NOW);
+    assert_eq!(known, Overlap { half_life: Some(5 * HOUR), missed: 0, last_missed: None });
+    // First half of it at once, then gradually longer.
+    let known = turned_over(known, Turnover { came: 5, items: 10 }, HOUR, NOW);
+    assert_eq!(known.half_life, Some(HOUR));
+    assert_eq!(turned_over(known, tenth, HOUR, NOW).half_life, Some(3 * HOUR));
+    let later = NOW.plus(HOUR);
+    let missed = turned_over(known, Turnover { came: 12, items: 10 }, HOUR, later);
+    assert_eq!((missed.half_life, missed.missed), (Some(HOUR / 2), 1));
+    assert_eq!(missed.last_missed, Some(later));
+    assert_eq!(turned_over(missed, tenth, HOUR, later.plus(HOUR)).last_missed, Some(later));
 }

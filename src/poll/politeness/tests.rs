@@ -155,7 +155,7 @@ fn an_announcement_goes_before_what_announcements_list() {
     for who in ["document", "another document"] {
         polite.enqueue(who, A, HostRank::Announcement, now);
     }
-    polite.reconfigure(9, rules(), now);
+    polite.reconfigure(rules(), now);
     for who in ["document", "another document", "one", "two"] {
         assert_eq!(next(&mut polite, now), Some(who));
         finish(&mut polite, A, now);
@@ -292,7 +292,7 @@ fn lines_take_another_pace_while_they_wait() {
     finish(&mut polite, plain, start);
     assert_eq!(next(&mut polite, start + 60 * SECOND), None);
     let quick = paced(&[("news.co.uk", 10, 2), ("own.news.co.uk", 10, 2)]);
-    polite.reconfigure(9, quick, start + SECOND);
+    polite.reconfigure(quick, start + SECOND);
     assert_eq!(polite.wake_at(), Some(start + 10 * SECOND), "what is owed still is");
     let begun: Vec<_> = std::iter::from_fn(|| next(&mut polite, start + 10 * SECOND)).collect();
     assert_eq!(begun.len(), 2, "{begun:?}");

@@ -48,8 +48,8 @@ async fn a_feed_that_a_list_added_is_asked_for_on_the_word_of_the_list() {
         gateway.polls(feed, 1).await;
         let asked = publisher.asked.lock().unwrap();
         let request = asked.iter().find(|request| request.url == record(feed).url).unwrap();
-        let own = LeadScope::of_feed(&record(feed));
-        let scope = if feed == "member" { own.added_by(&record("list")) } else { own };
+        let named = LeadScope::of_feed(&record(feed)).added_by(&record("list"));
+        let scope = if feed == "member" { named } else { LeadScope::Own };
         assert_eq!(request.leads, scope, "{feed}");
     }
     // The same scope applies to addresses it names, such as older documents.

@@ -208,3 +208,42 @@ async fn a_round_has_its_time() {
     assert_eq!(replies.items.len(), 0, "{:?}", site.asked());
     assert_eq!(site.asked(), ["HEAD /listed", "HEAD /made-up", "GET /made-up"]);
 }
+
+fn at(seconds: i64) -> Time {
+    Time::from_unix(seconds)
+}
+
+#[test]
+fn a_few_within_any_hour() {
+    let (mut all, of) = (Allowances::default(), AskedOf::Host("one".to_owned()));
+    // A clock that goes back blocks for an hour at most.
+    for (asked, second, room) in
+        [(3, 0, 4), (0, 1800, 1), (1, 1800, 1), (0, 3599, 0), (0, 3600, 3), (4, 5400, 4)]
+            .into_iter()
+            .chain([(0, 0, 0), (0, 3599, 0), (0, 3600, 4)])
+    {
+        assert_eq!(all.room(&of, 4, at(second)), room, "{second}");
+        all.record_requests(of.clone(), asked, at(second));
+    }
+}
+
+#[test]
+fn hosts_have_their_own_and_are_forgotten() {
+    let mut all = Allowances::default();
+    let feed = |name: &str| FeedName::new(name).unwrap();
+    let (a, b) = (feed("a"), feed("b"));
+    let mut take = |feed, host, probing, now| all.take((feed, host), probing, 10, at(now));
+    assert_eq!(take(&a, "one", Probing::All, 0), 10);
+    assert_eq!(take(&b, "one", Probing::All, 20), 2);
+    assert_eq!(take(&b, "one", Probing::Doubts, 20), 0);
+    assert_eq!(take(&b, "two", Probing::Doubts, 20), HOST_DOUBTS_PER_HOUR);
+    all.exhaust(&b, "two", at(30));
+    assert_eq!(all.take((&a, "two"), Probing::All, 10, at(40)), 0);
+    assert_eq!(all.room_of_feed(&b, Probing::All, at(40)), 0);
+    assert_eq!(all.room_of_feed(&feed("c"), Probing::All, at(40)), FEED_ASKS_PER_HOUR);
+    assert_eq!(all.room_of_feed(&feed("c"), Probing::Doubts, at(40)), 1);
+    assert_eq!(all.room_of_feed(&feed("c"), Probing::Doubts, at(3639)), 0);
+    assert_eq!(all.room_of_feed(&feed("c"), Probing::Off, at(3640)), 0);
+    assert_eq!(all.room(&AskedOf::Host("one".to_owned()), 1, at(7300)), 1);
+    assert!(all.0.is_empty());
+}

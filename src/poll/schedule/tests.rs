@@ -283,3 +283,40 @@ fn a_feed_that_is_gone_is_asked_weekly_after_a_month() {
     assert_eq!(wait(DAY, LastResult::Failed(10_000, Retry::Seldom)), DAY);
     assert_eq!(wait(DAY, LastResult::Failed(10_000, Retry::Backoff)), DAY);
 }
+
+fn from(at: &str, hours: &[u8], days: &[u8]) -> String {
+    let (skip_hours, skip_days) = (hours.to_vec(), days.to_vec());
+    let hints = UpdateHints { skip_hours, skip_days, ..UpdateHints::default() };
+    allowed_from(Time::parse_rfc3339(at).unwrap(), &hints).to_string()
+}
+
+#[test]
+fn the_first_allowed_time_is_found() {
+    // 20 November 2026 is a Friday.
+    let friday = "2026-11-20T16:20:05Z";
+    let all: Vec<u8> = (0..24).collect();
+    assert_eq!(from(friday, &[], &[]), friday);
+    assert_eq!(from(friday, &[15, 17], &[]), friday);
+    assert_eq!(from(friday, &[16], &[]), "2026-11-20T17:00:00Z");
+    assert_eq!(from(friday, &[16, 17, 18], &[]), "2026-11-20T19:00:00Z");
+    assert_eq!(from(friday, &[], &[4]), "2026-11-21T00:00:00Z");
+    assert_eq!(from(friday, &[0], &[4, 5, 6]), "2026-11-23T01:00:00Z");
+    assert_eq!(from(friday, &all[..23], &[]), "2026-11-20T23:00:00Z");
+    assert_eq!(from(friday, &all, &[]), friday);
+    assert_eq!(from(friday, &[], &[0, 1, 2, 3, 4, 5, 6]), friday);
+}
+
+proptest! {
+    #[test]
+    fn never_earlier_and_never_more_than_a_week_later(
+        at in 0i64..4_000_000_000,
+        skip_hours in proptest::collection::vec(0u8..30, 0..30),
+        skip_days in proptest::collection::vec(0u8..9, 0..9),
+    ) {
+        let at = Time::from_unix(at);
+        let hints = UpdateHints { skip_hours, skip_days, ..UpdateHints::default() };
+        let found = allowed_from(at, &hints);
+        prop_assert!(found >= at && found.since(at) <= Duration::from_secs(7 * 86_400));
+        prop_assert_eq!(allowed_from(found, &hints), found);
+    }
+}

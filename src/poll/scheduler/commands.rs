@@ -5,8 +5,7 @@ use super::ownership::StoredFeed;
 use super::{CommandReply, MAX_WAITING, PollScheduler, answer};
 use crate::domains::is_polled;
 use crate::error::PollError;
-use crate::reason::PlannedPoll;
-use crate::schedule::phase;
+use crate::schedule::{PlannedPoll, phase};
 use crate::walk;
 use std::sync::Arc;
 use std::time::Duration;
@@ -153,8 +152,7 @@ impl PollScheduler {
 
     /// Applies changed settings and services (HTTP clients) to every polled feed.
     pub(crate) fn reconfigure(&mut self) {
-        let settings = self.settings();
-        self.context.hosts.reconfigure(settings.at_once, settings.host_rules());
+        self.context.hosts.reconfigure(self.settings().host_rules());
         for (name, _) in &self.context.table.all() {
             self.resume_hub(name);
             self.watch_hub(name);

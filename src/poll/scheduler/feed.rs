@@ -2,9 +2,7 @@
 
 use super::hub::HubTask;
 use super::ownership::{StoredFeed, TAKEOVER_SPREAD, by_feed};
-use super::pushes::PushTriggers;
 use super::{CommandReply, PollScheduler, answer};
-use crate::backfill;
 use crate::domains::is_polled;
 use crate::error::{PollError, RoundError};
 use crate::feeds::{CHECKPOINT_EVERY, FeedPolling};
@@ -12,8 +10,8 @@ use crate::host_queue::HostSlot;
 use crate::memory::Memory;
 use crate::politeness::MAX_HOST_PAUSE;
 use crate::polling::TaskAside;
-use crate::reason::{PlannedPoll, PollReason};
-use crate::schedule::phase;
+use crate::schedule::{PlannedPoll, PollReason, phase};
+use crate::walk;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{
@@ -28,14 +26,23 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 /// The runtime state of a polled feed. There may be a million feeds, so rarely used parts are boxed.
 #[derive(Default)]
 pub(crate) struct LiveFeed {
-    /// The offset of its first poll after a start within its second, in milliseconds.
-    pub(crate) offset: u16,
     /// Its ticket while it waits in its host's line; dropping it leaves the line.
     pub(crate) in_line: Option<Arc<()>>,
     pub(crate) running: Option<Box<RunningPoll>>,
     /// Cancelled at the end of an earlier round that was given up; the next round waits for that.
     pub(crate) last: Option<CancellationToken>,
-    pub(crate) hearing: PushTriggers,
+    /// The change announced since its last poll began.
+    pub(super) told: ToldChange,
+    /// When its last poll began.
+    pub(super) polled: Option<Time>,
+    /// Its next poll is the second one for the same announcement.
+    pub(super) retried: bool,
+    /// As of its last poll, its SUP document is expected to list every change.
+    pub(super) covered: bool,
+    /// As of its last poll, its hub is expected to announce every change.
+    pub(super) by_hub: bool,
+    /// Consecutive polls after an announcement that found nothing new.
+    pub(super) futile: u32,
     /// The task that asks for its missing items.
     pub(crate) probing: Option<Box<TaskAside>>,
     /// The task that walks through its publisher's older documents.
@@ -194,20 +201,16 @@ impl PollScheduler {
             let at = memory.state.not_before.unwrap_or(now).min(now.plus(bounds.max()));
             PlannedPoll::new(at, "polling has just begun")
         });
-        let spread = u64::try_from(spread.as_millis()).unwrap_or(u64::MAX).max(1);
+        let spread = spread.as_secs().saturating_add(1);
         let later = if is_awaited { 0 } else { phase(&record.name) % spread };
-        let seconds = Duration::from_secs(later / 1000);
-        let mut offset = 0;
+        let later = Duration::from_secs(later);
         if next.at <= now {
-            (next.at, offset) = (now.plus(seconds), later % 1000);
+            next.at = now.plus(later);
             if is_known {
                 next.reason = PollReason::Said(reason.into());
             }
         }
-        let name = record.name.clone();
-        self.insert(record, Some(memory), next, seconds);
-        let offset = u16::try_from(offset).unwrap_or(u16::MAX);
-        self.with_feed(&name, |feed| feed.live.offset = offset);
+        self.insert(record, Some(memory), next, later);
     }
 
     /// Polls a feed from now on, replacing one of the same name. `memory`: `None` keeps the memory from before a pause,
@@ -323,7 +326,7 @@ impl PollScheduler {
         let is_walking = walk.as_ref().is_some_and(|walk| walk.is_walking());
         if is_walking && feed.live.walking.as_ref().is_none_or(|walk| walk.is_over()) {
             let (context, followed) = (Arc::clone(&self.context), Arc::clone(&cell));
-            let walking = |cancel| backfill::walk(context, followed, later, cancel);
+            let walking = |cancel| walk::take_steps(context, followed, later, cancel);
             feed.live.walking = Some(Box::new(self.context.spawn_aside(walking)));
         }
     }

@@ -50,12 +50,12 @@ impl FeedPolling {
 
     /// Returns a poll to schedule if the feed relied on its hub and the hub is no longer trusted.
     fn uncover(&mut self, now: Time) -> Option<AnnouncedFeed> {
-        let begun = self.live.hearing.polled.unwrap_or(now);
+        let begun = self.live.polled.unwrap_or(now);
         let covers = self.with_hub(|it| subscriber::covers(it, begun, now));
-        if !self.live.hearing.by_hub || covers == Some(true) {
+        if !self.live.by_hub || covers == Some(true) {
             return None;
         }
-        self.live.hearing.by_hub = false;
+        self.live.by_hub = false;
         let (feed, reason) = (self.record.name.clone(), "its hub is not relied on any more");
         Some(AnnouncedFeed { feed, told: ToldChange::None, reason })
     }
@@ -196,9 +196,8 @@ impl PollScheduler {
             let is_own = |it: &mut HubSubscription| it.keys.token == token;
             let pushed = |it: &mut HubSubscription| is_own(it).then(|| subscriber::pushed(it, now));
             let told = feed.with_hub(pushed).flatten()?;
-            let hearing = &mut feed.live.hearing;
-            hearing.told = hearing.told.max(told);
-            Some(hearing.push_pause(self.settings().bounds(&feed.record.options).min()))
+            feed.live.told = feed.live.told.max(told);
+            Some(feed.live.push_pause(self.settings().bounds(&feed.record.options).min()))
         });
         if let Some(pause) = pause.flatten() {
             self.bring_about(&name, pause, Duration::ZERO, "its hub told of a change");
@@ -209,7 +208,7 @@ impl PollScheduler {
     /// every further change.
     pub(super) fn heard_of_hub(
         &mut self,
-        name: &FeedName,
+        (name, cell): (&FeedName, &FeedCell),
         found: &PollResult,
         begun: Time,
         poll: PushedPoll,
@@ -219,7 +218,8 @@ impl PollScheduler {
             self.discovered(name, hub);
         }
         let now = self.context.clock.now();
-        let heard = self.with_hub(name, |it| {
+        let mut feed = cell.lock();
+        let heard = feed.with_hub(|it| {
             let was_relied_on = it.trust.is_relied_on(now);
             let is_material = subscriber::polled(it, poll, now);
             if was_relied_on && let Some(until) = it.trust.distrusted_until {
@@ -229,7 +229,8 @@ impl PollScheduler {
             (is_material, subscriber::covers(it, begun, now) && found.held.is_none())
         });
         let (is_material, covers) = heard.unwrap_or_default();
-        self.with_feed(name, |feed| feed.live.hearing.by_hub = covers);
+        feed.live.by_hub = covers;
+        drop(feed);
         if is_material {
             self.save_aside(name);
         }

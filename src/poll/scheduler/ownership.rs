@@ -7,7 +7,7 @@ use super::rounds::poll_for_others;
 use super::{CommandReply, MAX_WAITING, PollScheduler, SLICE, answer};
 use crate::domains::{is_polled, ownership_key};
 use crate::error::PollError;
-use crate::reason::PlannedPoll;
+use crate::schedule::PlannedPoll;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;

@@ -1,35 +1,17 @@
 //! Polls caused by SUP documents and hubs that announce changes.
 
 use super::PollScheduler;
-use super::feed::RunningPoll;
+use super::feed::{LiveFeed, RunningPoll};
 use super::hub::PUSH_PAUSE;
-use crate::feeds::FeedPolling;
+use crate::feeds::{FeedCell, FeedPolling};
 use crate::polling::PollResult;
-use crate::reason::{IntervalReason, PlannedPoll};
-use crate::schedule::phase;
+use crate::schedule::{IntervalReason, PlannedPoll, phase};
 use crate::sup::{self, AnnouncedFeed};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{EventKind, FeedName, PushedPoll, Time, ToldChange};
 use tidegate_status::PollEnding;
 use tokio::time::Instant;
-
-/// How a feed's SUP document and its hub affect its polls.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct PushTriggers {
-    /// The change announced since its last poll began.
-    pub(super) told: ToldChange,
-    /// When its last poll began.
-    pub(super) polled: Option<Time>,
-    /// Its next poll is the second one for the same announcement.
-    pub(super) retried: bool,
-    /// As of its last poll, its SUP document is expected to list every change.
-    pub(super) covered: bool,
-    /// As of its last poll, its hub is expected to announce every change.
-    pub(super) by_hub: bool,
-    /// Consecutive polls after an announcement that found nothing new.
-    pub(super) futile: u32,
-}
 
 impl PollScheduler {
     /// Polls a feed because its SUP document lists it, or because it can no longer rely on announcements.
@@ -40,12 +22,12 @@ impl PollScheduler {
             match wanted.told {
                 // Many feeds may lose their source of announcements at once: spread their polls.
                 ToldChange::None => {
-                    feed.live.hearing.covered = false;
+                    feed.live.covered = false;
                     (least, phase(&wanted.feed) % least.as_secs().max(1))
                 }
                 told => {
-                    feed.live.hearing.told = feed.live.hearing.told.max(told);
-                    (feed.live.hearing.push_pause(least), 0)
+                    feed.live.told = feed.live.told.max(told);
+                    (feed.live.push_pause(least), 0)
                 }
             }
         });
@@ -70,7 +52,7 @@ impl PollScheduler {
                 return None;
             }
             // The clock may have been set back since.
-            let polled = feed.live.hearing.polled;
+            let polled = feed.live.polled;
             let earliest = polled.map_or(now, |polled| polled.min(now).plus(pause));
             let at = earliest.max(now.plus(spread));
             feed.next.as_ref().is_none_or(|next| next.at > at).then_some(at)
@@ -84,7 +66,7 @@ impl PollScheduler {
     /// announce every further change.
     pub(super) fn heard(
         &mut self,
-        name: &FeedName,
+        (name, cell): (&FeedName, &FeedCell),
         found: &PollResult,
         running: &RunningPoll,
     ) -> Option<IntervalReason> {
@@ -100,23 +82,22 @@ impl PollScheduler {
         let new = [EventKind::Created, EventKind::Updated];
         let changed = new.iter().any(|kind| found.poll.counts.get(kind).is_some_and(|n| *n > 0));
         let is_vain = running.told == ToldChange::New && found.poll.outcome != PollEnding::Changed;
-        let (told, covered, by_hub) = self.with_feed(name, |feed| {
-            let hearing = &mut feed.live.hearing;
-            if changed {
-                hearing.futile = 0;
-            } else if is_vain {
-                hearing.futile = hearing.futile.saturating_add(1);
-            }
-            let was_retried = std::mem::replace(&mut hearing.retried, is_vain);
-            let told = was_retried || hearing.told.max(running.told) != ToldChange::None;
-            (told, hearing.covered, hearing.by_hub)
-        })?;
-        let poll = PushedPoll { changed, told, expected: covered };
+        let mut feed = cell.lock();
+        if changed {
+            feed.live.futile = 0;
+        } else if is_vain {
+            feed.live.futile = feed.live.futile.saturating_add(1);
+        }
+        let was_retried = std::mem::replace(&mut feed.live.retried, is_vain);
+        let told = was_retried || feed.live.told.max(running.told) != ToldChange::None;
+        let (expected, by_hub) = (feed.live.covered, feed.live.by_hub);
+        drop(feed);
+        let poll = PushedPoll { changed, told, expected };
         let now = (Instant::now(), self.context.clock.now());
         let covered = self.announced.polled(name, poll, running.since, now) && found.held.is_none();
-        self.with_feed(name, |feed| feed.live.hearing.covered = covered);
+        cell.lock().live.covered = covered;
         let poll = PushedPoll { expected: by_hub, ..poll };
-        let by_hub = self.heard_of_hub(name, found, running.at, poll);
+        let by_hub = self.heard_of_hub((name, cell), found, running.at, poll);
         // If both do, the hub is faster.
         if by_hub {
             return Some(IntervalReason::ByHub);
@@ -129,7 +110,7 @@ impl PollScheduler {
 /// about a minute.
 const RETRY_AFTER: Duration = Duration::from_secs(90);
 
-impl PushTriggers {
+impl LiveFeed {
     /// Returns the shortest time between the feed's last poll and a poll caused by a push.
     pub(super) fn push_pause(&self, least: Duration) -> Duration {
         PUSH_PAUSE.after(self.futile.saturating_add(1)).min(least)

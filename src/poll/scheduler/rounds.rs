@@ -13,8 +13,7 @@ use crate::memory::Memory;
 use crate::politeness::{MAX_HOST_PAUSE, MAX_WAIT_IN_LINE};
 use crate::polling::{BROKE_OFF, PollResult, catch_panic, round, unless_it_breaks};
 use crate::probe;
-use crate::reason::PlannedPoll;
-use crate::schedule::{Bounds, LastResult};
+use crate::schedule::{Bounds, LastResult, PlannedPoll};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedRecord, HostPause, InterruptionKind, Time};
@@ -56,8 +55,8 @@ impl PollScheduler {
         }
         let is_probing = !feed.live.probing.as_ref().is_none_or(|it| it.is_over());
         feed.live.in_line = None;
-        let told = std::mem::take(&mut feed.live.hearing.told);
-        feed.live.hearing.polled = Some(at);
+        let told = std::mem::take(&mut feed.live.told);
+        feed.live.polled = Some(at);
         let asked_for = slot.is_none();
         self.begun += 1;
         let (serial, last) = (self.begun, feed.live.last.take());
@@ -157,7 +156,7 @@ impl PollScheduler {
     /// Plans another round at `again`, in place of one that was cancelled or overtaken.
     fn give_up(&mut self, name: &FeedName, running: &RunningPoll, again: Time) {
         self.with_feed(name, |feed| {
-            feed.live.hearing.told = feed.live.hearing.told.max(running.told);
+            feed.live.told = feed.live.told.max(running.told);
         });
         self.schedule(name, PlannedPoll::new(again, "its last poll was given up"));
     }
@@ -169,7 +168,8 @@ impl PollScheduler {
         let failed_before = memory.state.failures;
         // The document came from a reader's proxied request: do not reset the failures of our own polls.
         let is_aside = failed_before > 0 && result.as_ref().is_ok_and(|found| found.is_handed);
-        let told_by = result.as_ref().ok().and_then(|found| self.heard(name, found, &running));
+        let found = result.as_ref().ok();
+        let told_by = found.and_then(|found| self.heard((name, &cell), found, &running));
         let mut feed = cell.lock();
         let record = Arc::clone(&feed.record);
         let bounds = self.settings().bounds(&record.options);
@@ -186,7 +186,7 @@ impl PollScheduler {
                     memory.succeeded(now);
                     let after = LastResult::Read(found.look_again, told_by);
                     let planned = memory.plan(bounds, answered).next(after, answered);
-                    feed.live.hearing.replan(planned, bounds.min(), now)
+                    feed.live.replan(planned, bounds.min(), now)
                 }
             }
             // The publisher is not to blame: its document is simply fetched again.
@@ -226,6 +226,7 @@ impl PollScheduler {
         let document = document.map(|read| ParsedNote { at: running.at, ..read });
         self.context.table.totals.lock().add(&note);
         feed.add(note, document, is_aside);
+        let may_walk = record.options.backfill || feed.memory.state.backfill.is_some();
         if let Some(plan) = plan {
             let (context, cell) = (Arc::clone(&self.context), Arc::clone(&cell));
             let asking = |cancel| probe::run(context, cell, plan, cancel);
@@ -239,7 +240,7 @@ impl PollScheduler {
         if let Some(pause) = pause {
             self.context.hosts.pause(&pause);
         }
-        if result.is_ok() {
+        if result.is_ok() && may_walk {
             // The walk may have waited for the feed's first document.
             self.resume_walk(name, Duration::ZERO);
         }

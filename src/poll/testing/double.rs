@@ -7,9 +7,11 @@ pub use tidegate_store::testing::{ScriptedStore, StoreFault};
 
 use crate::{HostQueue, PollSettings, PollerConfig};
 use std::sync::Arc;
+use std::time::Duration;
 use tidegate_core::clock::{Clock, ManualClock};
 use tidegate_core::model::*;
-use tidegate_net::fetch::Services;
+use tidegate_judge::archive;
+use tidegate_net::fetch::{AllowPrivate, Services};
 use tidegate_store::Store;
 use tokio_util::sync::CancellationToken;
 
@@ -27,6 +29,26 @@ pub fn store_of(feeds: &[&str]) -> Arc<ScriptedStore> {
     let store = ScriptedStore::new("here", Arc::new(ManualClock::at(NOW)));
     feeds.iter().for_each(|feed| store.set_record(&record(feed)));
     Arc::new(store)
+}
+
+/// The presets of the configuration.
+impl Default for PollSettings {
+    fn default() -> Self {
+        Self {
+            min_interval: Duration::from_secs(5 * 60),
+            max_interval: Duration::from_secs(24 * 3600),
+            spacing: Duration::from_secs(1),
+            paces: Arc::default(),
+            walk_pause: Duration::from_secs(2),
+            allow_private: AllowPrivate::No,
+            window: Duration::from_secs(30 * 86_400),
+            tombstones: tidegate_judge::record::TOMBSTONES_KEPT,
+            versions_per_day: tidegate_core::model::VERSIONS_PER_DAY,
+            items: tidegate_judge::record::ITEMS_KEPT,
+            archives: archive::Policy::default(),
+            reach: None,
+        }
+    }
 }
 
 /// Returns what polling needs, with a scripted judge.

@@ -2,7 +2,7 @@
 
 use crate::memory::Memory;
 use crate::poller::PollCommand;
-use crate::reason::PlannedPoll;
+use crate::schedule::PlannedPoll;
 use crate::scheduler::PollScheduler;
 use crate::testing::double::poller_config;
 use crate::*;

@@ -1,9 +1,8 @@
 //! Checkpoints to a slow database.
 
 use super::*;
-use crate::attempts::Attempts;
 use crate::testing::owners::{gateway, live};
-use crate::turns::LARGE_ENTRIES;
+use crate::turns::{Attempts, LARGE_ENTRIES};
 use tidegate_core::model::{Attempt, PollState};
 use tokio::sync::Semaphore;
 

@@ -1,7 +1,7 @@
 //! Probes next to polls, with a real store and judge and a scripted publisher.
 
 use super::*;
-use crate::allowance::{FEED_ASKS_PER_HOUR, HOST_ASKS_PER_HOUR};
+use crate::probe::{FEED_ASKS_PER_HOUR, HOST_ASKS_PER_HOUR};
 use http::HeaderMap;
 use std::fmt::Write as _;
 use std::sync::Mutex;

@@ -1,8 +1,7 @@
 //! What polling retains across a restart, and what it must not.
 
 use super::*;
-use crate::attempts::{Attempts, KILLS_BORNE};
-use crate::turns::LARGE_ENTRIES;
+use crate::turns::{Attempts, KILLS_BORNE, LARGE_ENTRIES};
 use tidegate_core::model::{Attempt, FeedRecord};
 
 /// Validators are stored some seconds after the commit. After a crash in between, the stored ones belong to the

@@ -129,24 +129,25 @@ async fn what_is_not_for_everybody_is_not_taken_for_everybody() {
     })
     .await;
     let name = FeedName::new("a").unwrap();
-    let asked = |path: &str, etag: Option<&str>| {
+    let asked = |path: &str, etag: Option<&str>, feed: &FeedRecord| {
         let url = publisher.url(path);
         let answered_by = etag.map(|_| url.clone());
         let etag = etag.map(str::to_owned);
         let validators = Validators { etag, answered_by, ..Validators::default() };
-        FetchRequest { validators, ..request(&url) }
+        let request = FetchRequest { validators, ..request(&url) };
+        request.for_feed(feed, LeadScope::of_feed(feed))
     };
     let (feed, site) = (publisher.url("/f"), publisher.url("/"));
     let made = FeedRecord::on_demand(name.clone(), &feed, &site, Time::from_unix(0));
     let fetch = fetch(AllowPrivate::All);
     for (path, etag) in [("/closed", None), ("/closed", Some("\"1\""))] {
-        let error = fetch.clone().oneshot(asked(path, etag).for_feed(&made)).await.unwrap_err();
+        let error = fetch.clone().oneshot(asked(path, etag, &made)).await.unwrap_err();
         let said = "the site says that this is not for everybody (Cache-Control: private)";
         assert_eq!((error.to_string().as_str(), error.blame()), (said, FetchBlame::Upstream));
     }
-    assert!(fetch.clone().oneshot(asked("/open", None).for_feed(&made)).await.is_ok());
+    assert!(fetch.clone().oneshot(asked("/open", None, &made)).await.is_ok());
     let own = FeedRecord::new(name, feed, FeedSource::File);
-    assert!(fetch.oneshot(asked("/closed", None).for_feed(&own)).await.is_ok());
+    assert!(fetch.oneshot(asked("/closed", None, &own)).await.is_ok());
 }
 
 #[tokio::test]

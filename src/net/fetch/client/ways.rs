@@ -4,13 +4,12 @@
 use super::Core;
 use crate::fetch::FetchLimits;
 use crate::fetch::access::ReadyProxy;
-use crate::fetch::address::kind;
 use crate::fetch::call::location;
 use crate::fetch::clients::HttpVersions;
 use crate::fetch::error::{FetchBlame, FetchError, unreached};
-use crate::fetch::guard::{self, AllowPrivate, Openness, read_url};
+use crate::fetch::guard::{self, AllowPrivate, Openness, kind};
 use crate::fetch::lead::{LeadScope, LedRequest};
-use crate::fetch::passers::Passers;
+use crate::fetch::pass::Passers;
 use crate::fetch::resolver::LookupError;
 use crate::origin::site_of;
 use http::header::{HeaderMap, HeaderValue};
@@ -132,8 +131,7 @@ impl Core {
         let (AllowPrivate::All, Some(Host::Domain(name))) = (&self.allow, url.host()) else {
             return Ok(false);
         };
-        let [_, private, _] = &self.names;
-        match private.look_up(name).await {
+        match self.maker.resolver(Openness::Private).look_up(name).await {
             Ok(found) => {
                 let is_private = found.iter().all(|address| kind(address.ip()).is_some());
                 Ok(is_private && !found.is_empty())
@@ -154,13 +152,7 @@ impl Core {
         proxy: &ReadyProxy,
     ) -> Result<(), FetchError> {
         let Some(Host::Domain(name)) = url.host() else { return Ok(()) };
-        let [public, private, named] = &self.names;
-        let names = match openness {
-            Openness::Public => public,
-            Openness::Private => private,
-            Openness::Named => named,
-        };
-        match names.look_up(name).await {
+        match self.maker.resolver(openness).look_up(name).await {
             Ok(found) if !found.is_empty() => Ok(()),
             Err(LookupError::Refused(refusal)) => Err(FetchError::Refused { hop, refusal }),
             _ if self.proxy_resolves && !proxy.resolves_here() => Ok(()),
@@ -187,8 +179,8 @@ impl Core {
     }
 
     /// Returns the remembered new address within the site behind `ours`; `None` if it is outside by now.
-    pub(super) fn moved_within_site(&self, ours: &str, to: &Url) -> Option<Url> {
-        let at = self.behind_our_address(&read_url(ours).ok()?)?;
+    pub(super) fn moved_within_site(&self, ours: &Url, to: &Url) -> Option<Url> {
+        let at = self.behind_our_address(ours)?;
         site_of(&self.sites, &at)?.there(to)
     }
 

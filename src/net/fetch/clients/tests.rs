@@ -2,9 +2,9 @@
 
 use super::super::access::RequestAccess;
 use super::super::{
-    AllowPrivate, CallRequest, FetchAnswer, FetchBlame, FetchRequest, Fetched, LeadScope,
+    AllowPrivate, CallRequest, FetchAnswer, FetchBlame, FetchRequest, Fetched, LeadScope, Refusal,
+    services,
 };
-use super::super::{Refusal, services};
 use super::*;
 use crate::testing::{Publisher, all_private, our_ca, response};
 use std::sync::Mutex;
@@ -209,4 +209,16 @@ fn clients_for_proxies_are_kept_within_the_limit_and_others_while_they_are_used(
     let has_proxy = |n| has(Some(ready(n)));
     assert_eq!(maker.made.entry_count(), MAX_CLIENTS);
     assert!(has(None) && has_proxy(MAX_CLIENTS + 1) && !has_proxy(0), "the oldest goes");
+}
+
+#[test]
+fn so_many_hosts_have_a_place_and_keep_it_for_a_while() {
+    let kept = KeptHosts::default();
+    let admitted = |hosts: std::ops::Range<u64>, soon| {
+        hosts.filter(|host| kept.admit(*host, soon)).count() as u64
+    };
+    assert_eq!(admitted(0..MAX_KEPT_HOSTS, false), MAX_KEPT_HOSTS / 2);
+    assert_eq!(admitted(10_000..20_000, true), MAX_KEPT_HOSTS / 2);
+    assert!(kept.admit(0, false) && !kept.admit(u64::MAX, true));
+    assert_eq!(kept.0.policy().time_to_idle(), Some(KEPT_IDLE));
 }

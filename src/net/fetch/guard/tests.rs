@@ -1,4 +1,5 @@
 use super::*;
+use proptest::prelude::*;
 
 fn url(text: &str) -> Url {
     Url::parse(text).unwrap()
@@ -107,4 +108,53 @@ fn a_proxy_that_no_configuration_names_is_public_or_allowed() {
     }
     assert!(admits_proxy("http://proxy.example:3128", &AllowPrivate::All));
     assert!(!admits_proxy("http://169.254.169.254", &AllowPrivate::All));
+}
+
+#[test]
+fn addresses_of_the_web_are_told_from_all_others() {
+    use NonPublicKind::{LinkLocal, Loopback, Multicast, Private, Reserved};
+    for (expected, addresses) in [
+        (
+            None,
+            "1.1.1.1 9.255.255.255 11.0.0.0 100.63.255.255 100.128.0.0 126.255.255.255 128.0.0.0 \
+             169.253.255.255 172.15.255.255 172.32.0.0 192.0.1.0 192.167.255.255 198.17.255.255 \
+             198.20.0.0 223.255.255.255 2606:4700::1111 2001:200::1 2a00::1 ::ffff:1.1.1.1 \
+             64:ff9b::101:101",
+        ),
+        (Some(Loopback), "0.0.0.0 127.0.0.1 127.255.0.9 :: ::1 ::ffff:127.0.0.1 64:ff9b::7f00:1"),
+        (
+            Some(Private),
+            "10.0.0.1 100.64.0.1 100.127.255.255 172.16.0.1 172.31.255.255 192.168.1.1 \
+             ::ffff:10.1.2.3 fc00::1 fd12:3456::1",
+        ),
+        (Some(LinkLocal), "169.254.169.254 ::ffff:169.254.169.254 64:ff9b::a9fe:a9fe fe80::1"),
+        (Some(Multicast), "224.0.0.1 239.255.255.255 255.255.255.255 ff02::1"),
+        (
+            Some(Reserved),
+            "0.1.2.3 192.0.0.8 192.0.2.1 192.88.99.1 198.18.0.1 198.19.255.255 198.51.100.7 \
+             203.0.113.7 240.0.0.1 ::7f00:1 64:ff9b:1::101:101 100::1 2001::1 2001:2::1 2001:10::1 \
+             2001:db8::1 2002:7f00:1:: 2002:101:101:: 3fff::1 5f00::1 fec0::1",
+        ),
+    ] {
+        for text in addresses.split(' ') {
+            assert_eq!(kind(text.parse().unwrap()), expected, "{text}");
+        }
+    }
+}
+
+proptest! {
+    /// The standard library never classifies more addresses as special than we do.
+    #[test]
+    fn agrees_with_the_standard_library(bits: u32) {
+        let address = Ipv4Addr::from(bits);
+        let special = address.is_private()
+            || address.is_loopback()
+            || address.is_link_local()
+            || address.is_documentation()
+            || address.is_multicast()
+            || address.is_broadcast()
+            || address.is_unspecified();
+        prop_assert!(!special || kind_v4(address).is_some());
+        prop_assert_eq!(kind_v4(address), kind_v6(address.to_ipv6_mapped()));
+    }
 }

@@ -1,5 +1,6 @@
-use super::super::{AllowPrivate, FetchBlame, FetchError, FetchRequest, FetchSettings};
-use super::super::{Fetched, services};
+use super::super::{
+    AllowPrivate, FetchBlame, FetchError, FetchRequest, FetchSettings, Fetched, services,
+};
 use super::*;
 use crate::testing::{Publisher, all_private, response};
 use tidegate_core::model::{FeedName, FeedSource, Time};
@@ -96,7 +97,8 @@ async fn asked(
     url: &str,
     allow_private: AllowPrivate,
 ) -> Result<Fetched, FetchError> {
-    ask(FetchRequest::whole(url.to_owned(), Time::from_unix(0)).for_feed(feed), allow_private).await
+    let request = FetchRequest::whole(url.to_owned(), Time::from_unix(0));
+    ask(request.for_feed(feed, LeadScope::of_feed(feed)), allow_private).await
 }
 
 async fn ask(request: FetchRequest, allow_private: AllowPrivate) -> Result<Fetched, FetchError> {
@@ -175,8 +177,10 @@ async fn what_a_public_feed_names_is_asked_for_at_public_addresses_alone() {
             // The address to which an earlier permanent redirect led.
             let whole = FetchRequest::whole(public.url.clone(), Time::from_unix(0));
             let moved = FetchRequest { start: Some(private.url("/3")), ..whole };
-            let refused = ask(moved.for_feed(&public), allow.clone()).await;
-            assert!(matches!(refused, Err(FetchError::Refused { .. })), "{refused:?}");
+            for leads in [LeadScope::Own, LeadScope::of_feed(&public)] {
+                let refused = ask(moved.clone().for_feed(&public, leads), allow.clone()).await;
+                assert!(matches!(refused, Err(FetchError::Refused { .. })), "{refused:?}");
+            }
             // A name is refused because of what it resolves to.
             let by_name = format!("http://localhost:{}/2", private.port);
             let refused = asked(&public, &by_name, allow.clone()).await.unwrap_err();

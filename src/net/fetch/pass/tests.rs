@@ -12,7 +12,6 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tidegate_core::model::Time;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tower::ServiceExt as _;
 use url::Url;
 
 fn all(allow_private: AllowPrivate) -> Services {
