@@ -93,8 +93,17 @@ pub(super) enum KeyOrder {
 /// Entries of a range, with their keys.
 pub(super) type RangeEntries = Vec<(Vec<u8>, Bytes)>;
 
+/// What is read together with the beginning of a transaction, so that nobody waits for it later.
+#[derive(Debug, Default)]
+pub(super) struct FirstRead {
+    /// The values at these keys.
+    pub(super) keys: Vec<RecordKey>,
+    /// The first entries of this range.
+    pub(super) range: Option<(Class, KeyRange)>,
+}
+
 /// Some entries of a range.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Portion {
     /// They, with their keys.
     pub(super) entries: RangeEntries,
@@ -138,8 +147,8 @@ pub(super) trait Engine: Send + Sync + 'static {
         Ok(values)
     }
 
-    /// The first entries of a range, at least one where there is any, at most `limit`. The range is not
-    /// empty ([`is_empty`]).
+    /// The first entries of a range, at least one where there is any, at most `limit` unless more were read with the
+    /// snapshot. The range is not empty ([`is_empty`]).
     fn portion(
         &self,
         class: Class,
@@ -170,9 +179,8 @@ pub(super) trait Engine: Send + Sync + 'static {
     /// The durability barrier: returns when everything written before would survive a loss of power.
     fn pass(&self) -> Result<(), StoreError>;
 
-    /// The database as of one moment, where other processes write to it; `None`: none does. What it has at these keys comes
-    /// with it, so that nobody waits for that.
-    fn snapshot(&self, _first: Vec<RecordKey>) -> Result<Option<Arc<dyn Engine>>, StoreError> {
+    /// The database as of one moment, where other processes write to it; `None`: none does.
+    fn snapshot(&self, _first: FirstRead) -> Result<Option<Arc<dyn Engine>>, StoreError> {
         Ok(None)
     }
 

@@ -30,7 +30,7 @@ use super::StoreError;
 use super::embedded::{
     IDENTITY_KEY, OpenRequest, Records, Store, WriteScope, identify, identity, is_used, read_image,
 };
-use super::engine::Engine;
+use super::engine::{Engine, FirstRead};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegate_core::clock::Clock;
@@ -92,7 +92,8 @@ impl Store {
     ) -> Result<Self, StoreError> {
         let PostgresRequest { url, endpoint, sup_ids } = request;
         let database = Database::open(&url)?;
-        let transaction = Arc::new(database.begin(Some(WriteScope::Identity), Vec::new())?);
+        let transaction =
+            Arc::new(database.begin(Some(WriteScope::Identity), FirstRead::default())?);
         let records = Records::of(Arc::clone(&transaction) as Arc<dyn Engine>);
         let (used, reached) = is_used(&records)?;
         // As long as one gateway polls, the database is what it was.

@@ -29,8 +29,7 @@ impl FeedRecords {
         state: &FeedState,
         limit: usize,
     ) -> Result<Vec<ArchiveNote>, StoreError> {
-        let numbers = (state.archives.first..state.archives.next).take(limit);
-        let keys = numbers.map(|number| keys::numbered(&self.name, number));
+        let keys = keys::oldest_archives(&self.name, state, limit);
         let found: Vec<ArchiveRecord> = self.records.expect_all(Class::Archives, keys)?;
         Ok(found.into_iter().map(|record| record.note).collect())
     }

@@ -6,7 +6,7 @@
 //! so that the order of bytes is their order.
 
 use crate::record::ItemRecord;
-use tidegate_core::model::{ArchiveId, FeedName, IndexKey, SyncId, Tick, Time};
+use tidegate_core::model::{ArchiveId, FeedName, FeedState, IndexKey, SyncId, Tick, Time};
 use tidegate_core::websub::SubscriptionId;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -113,6 +113,16 @@ pub(super) fn stub(name: &FeedName, tick: Tick, id: &SyncId) -> Vec<u8> {
 /// The key of a block of events, of a note of an archive, or of a blob.
 pub(super) fn numbered(name: &FeedName, number: u64) -> Vec<u8> {
     [feed(name).as_slice(), &number.to_be_bytes()].concat()
+}
+
+/// The keys of the notes of the oldest archives that are kept, at most `limit`.
+pub(super) fn oldest_archives(
+    feed: &FeedName,
+    state: &FeedState,
+    limit: usize,
+) -> impl Iterator<Item = Vec<u8>> {
+    let numbers = (state.archives.first..state.archives.next).take(limit);
+    numbers.map(|number| numbered(feed, number))
 }
 
 /// The number at the end of such a key.

@@ -2,7 +2,7 @@
 
 use super::feed::FeedRecords;
 use super::{Store, StoreInner, keys};
-use crate::engine::{Class, RecordKey};
+use crate::engine::{Class, FirstRead, beginning_with};
 use crate::record::StateRecord;
 use crate::{Select, StoreError, View};
 use std::collections::HashMap;
@@ -11,6 +11,8 @@ use tidegate_core::model::{FeedName, FeedState, Item, LedgerQuery, Snapshot, Syn
 
 /// How often a feed is read anew that was changed while it was read.
 const READ_TRIES: usize = 16;
+/// A ledger of no more items is read at once, whatever of it is wanted.
+const ITEMS_READ_FIRST: u32 = 256;
 
 impl Store {
     /// The feed as it stands, to be read as it is now: [`StoreError::Outdated`] once another change was committed. `None`
@@ -59,10 +61,10 @@ pub struct PinnedFeed {
 }
 
 impl PinnedFeed {
-    /// Reads the feed; `first`: the keys of what is read most likely.
+    /// Reads the feed; `first`: what is read most likely.
     pub(super) async fn read<T: Send + 'static>(
         &self,
-        first: Vec<RecordKey>,
+        first: FirstRead,
         read: impl FnOnce(&FeedRecords, &FeedState) -> Result<Option<T>, StoreError> + Send + 'static,
     ) -> Result<Option<T>, StoreError> {
         let head = Arc::clone(&self.head);
@@ -78,10 +80,15 @@ impl PinnedFeed {
         Ok(found?.flatten())
     }
 
-    /// The keys of the order, and of the items that are not settled.
-    fn keys_of_order(&self) -> Vec<RecordKey> {
-        let keys = [keys::feed(&self.feed), keys::unsettled(&self.feed)];
-        keys.map(|key| (Class::Frames, key)).to_vec()
+    /// The order, which items are not settled, what is held, the oldest archives, and `with_items` the items.
+    fn first_of_ledger(&self, with_items: bool) -> FirstRead {
+        let (feed, state) = (&self.feed, &self.head.state);
+        let held = state.hold.as_ref().map(|_| keys::held(feed));
+        let frames = [keys::feed(feed), keys::unsettled(feed)].into_iter().chain(held);
+        let archives = keys::oldest_archives(feed, state, Snapshot::OLDEST_ARCHIVES);
+        let archives = archives.map(|key| (Class::Archives, key));
+        let range = with_items.then(|| (Class::Items, beginning_with(&keys::feed(feed))));
+        FirstRead { keys: frames.map(|key| (Class::Frames, key)).chain(archives).collect(), range }
     }
 
     /// The feed's state.
@@ -94,8 +101,11 @@ impl PinnedFeed {
         &self,
         select: Select,
     ) -> Result<Option<(View, RemainingItems)>, StoreError> {
-        let order = vec![(Class::Frames, keys::feed(&self.feed))];
-        self.read(order, move |feed, state| feed.begin_view(state, select)).await
+        let keys = vec![(Class::Frames, keys::feed(&self.feed))];
+        self.read(FirstRead { keys, range: None }, move |feed, state| {
+            feed.begin_view(state, select)
+        })
+        .await
     }
 
     /// The next items of a view, and which follow.
@@ -103,7 +113,7 @@ impl PinnedFeed {
         &self,
         remaining: RemainingItems,
     ) -> Result<Option<(Vec<Item>, RemainingItems)>, StoreError> {
-        self.read(Vec::new(), move |feed, _| feed.next_items(remaining).map(Some)).await
+        self.read(FirstRead::default(), move |feed, _| feed.next_items(remaining).map(Some)).await
     }
 
     /// All items with their bytes, and the skeleton.
@@ -130,19 +140,22 @@ impl PinnedFeed {
 
     /// The ledger and the order.
     pub async fn snapshot(&self) -> Result<Option<Snapshot>, StoreError> {
-        self.read(self.keys_of_order(), FeedRecords::snapshot).await
+        self.read(self.first_of_ledger(true), FeedRecords::snapshot).await
     }
 
     /// Whether the ledger has an index, so that it need not be read whole.
     pub async fn has_index(&self) -> Result<bool, StoreError> {
-        let found = self.read(Vec::new(), |feed, _| feed.has_index().map(Some));
+        let found = self.read(FirstRead::default(), |feed, _| feed.has_index().map(Some));
         Ok(found.await?.unwrap_or_default())
     }
 
     /// The order, and of the ledger what is not settled ([`Snapshot::settled`]); the whole ledger where it has
     /// no index. `cutoff`: what changed at an earlier tick has left the sync view's window.
     pub async fn unsettled(&self, cutoff: Tick) -> Result<Option<Snapshot>, StoreError> {
-        self.read(self.keys_of_order(), move |feed, state| feed.unsettled(state, cutoff)).await
+        let state = &self.head.state;
+        let is_small = state.living.saturating_add(state.tombstones) <= ITEMS_READ_FIRST;
+        let first = self.first_of_ledger(is_small);
+        self.read(first, move |feed, state| feed.unsettled(state, cutoff)).await
     }
 
     /// A snapshot of this feed with the items that a query asks for; `None` where it has them already,
@@ -158,7 +171,7 @@ impl PinnedFeed {
         let whole = if query.whole { self.snapshot().await? } else { None };
         let whole = whole.map(|whole| whole.with_evicted(snapshot));
         let found = self
-            .read(Vec::new(), move |feed, _| feed.find(&query).map(Some))
+            .read(FirstRead::default(), move |feed, _| feed.find(&query).map(Some))
             .await?
             .unwrap_or_default();
         Ok(whole.as_ref().unwrap_or(snapshot).with_found(found).or(whole))

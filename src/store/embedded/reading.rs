@@ -4,7 +4,7 @@ use super::feed::FeedRecords;
 use super::shared::StoreShared;
 use super::{Records, StoreInner, keys};
 use crate::StoreError;
-use crate::engine::{Class, RecordKey};
+use crate::engine::{Class, FirstRead};
 use crate::error::AWAY;
 use crate::record::StateRecord;
 use std::io;
@@ -64,7 +64,7 @@ impl StoreInner {
     pub(super) async fn read_feed<T: Send + 'static>(
         &self,
         feed: &FeedName,
-        mut first: Vec<RecordKey>,
+        mut first: FirstRead,
         read: impl FnOnce(&FeedRecords, &StateRecord) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<Option<T>, StoreError> {
         // A database that others write to as well has one moment for each reader.
@@ -75,7 +75,7 @@ impl StoreInner {
         let feed = feed.clone();
         self.read(move |records, shared| {
             let key = keys::feed(&feed);
-            first.push((Class::States, key.clone()));
+            first.keys.push((Class::States, key.clone()));
             let (records, head) = match records.snapshot(first)? {
                 Some(records) => {
                     let head = records.record(Class::States, &key)?;
@@ -97,7 +97,7 @@ impl StoreInner {
         read: impl FnOnce(&FeedRecords, &FeedState) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let read = move |feed: &FeedRecords, head: &StateRecord| read(feed, &head.state);
-        let found = self.read_feed(feed, Vec::new(), read);
+        let found = self.read_feed(feed, FirstRead::default(), read);
         Ok(found.await?.unwrap_or_default())
     }
 
@@ -107,7 +107,8 @@ impl StoreInner {
         read: impl FnOnce(&Records) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.read(move |records, shared| {
-            shared.listing(|| read(records.snapshot(Vec::new())?.as_ref().unwrap_or(records)))
+            let first = FirstRead::default();
+            shared.listing(|| read(records.snapshot(first)?.as_ref().unwrap_or(records)))
         })
         .await
     }

@@ -3,7 +3,9 @@
 
 use super::redo::{PORTION, PORTION_BYTES};
 use crate::StoreError;
-use crate::engine::{self, Class, Engine, KeyOrder, KeyRange, RecordKey, Writes, beginning_with};
+use crate::engine::{
+    self, Class, Engine, FirstRead, KeyOrder, KeyRange, RecordKey, Writes, beginning_with,
+};
 use crate::limits::{CHAIN_LIMIT, VALUE_LIMIT};
 use crate::record::{
     Record, RecordError, TextRecord, decode, encode, encode_plain, packing, read_fields,
@@ -50,8 +52,8 @@ impl Records {
         Self { engine, codec }
     }
 
-    /// The same as of one moment, where other processes write to the database; the records at these keys come with it.
-    pub(super) fn snapshot(&self, first: Vec<RecordKey>) -> Result<Option<Self>, StoreError> {
+    /// The same as of one moment, where other processes write to the database.
+    pub(super) fn snapshot(&self, first: FirstRead) -> Result<Option<Self>, StoreError> {
         Ok(self.engine.snapshot(first)?.map(Self::of))
     }
 

@@ -5,7 +5,7 @@
 use super::committer::{Committer, WriteScope};
 use super::shared::StoreShared;
 use super::{Records, StoreInner, Writer, keys, open};
-use crate::engine::{Class, Engine, RecordKey};
+use crate::engine::{Class, Engine, FirstRead, RecordKey};
 use crate::postgres::{Database, MemoryNotes};
 use crate::{CommitError, StoreError};
 use std::collections::BTreeMap;
@@ -73,6 +73,7 @@ fn transact<T>(
     if let WriteScope::Feed(feed) = &scope {
         first.push((Class::States, keys::feed(feed)));
     }
+    let first = FirstRead { keys: first, range: None };
     let transaction = Arc::new(database.begin(Some(scope), first)?);
     let records = Records::of(Arc::clone(&transaction) as Arc<dyn Engine>);
     let sealed = (*shared.sealed.borrow(), Time::MIN);

@@ -5,7 +5,7 @@ use super::feed::FeedRecords;
 use super::feed_writer::FeedWriter;
 use super::records::{RecordCodec, Records};
 use super::{Committer, Store, committer, keys, open, read};
-use crate::engine::{Class, Writes};
+use crate::engine::{Class, FirstRead, Writes};
 use crate::limits::CHAIN_LIMIT;
 use crate::portable::{ExportRecord, Fit, ImportMessage, StoreOrigin};
 use crate::record::{
@@ -39,7 +39,7 @@ impl Store {
         // Known before any feed is read, so that the log is never ahead of one.
         let newest = *self.inner.shared.sealed.borrow();
         let begun = self.inner.read(move |records, _| {
-            let snapshot = records.snapshot(Vec::new())?;
+            let snapshot = records.snapshot(FirstRead::default())?;
             begin_export(snapshot.as_ref().unwrap_or(records), newest)
         });
         let (mut pieces, names) = begun.await?;
@@ -72,7 +72,7 @@ impl Store {
         to: &mpsc::Sender<ExportRecord>,
     ) -> Result<bool, StoreError> {
         let (taker, blocks) = (to.clone(), self.inner.blocks);
-        let handed = self.inner.read_feed(name, Vec::new(), move |feed, head| {
+        let handed = self.inner.read_feed(name, FirstRead::default(), move |feed, head| {
             let (mut waiting, mut bytes) = (Vec::new(), 0_usize);
             let handed = feed.export(head, &mut |piece: ExportRecord| {
                 // Changes of the feed wait for whoever takes it only where it is large. Nobody blocks the thread of

@@ -5,7 +5,7 @@ use super::committer::{Committer, WriteScope};
 use super::feed::FeedRecords;
 use super::plan::{LoadedRecords, keys_of, plan};
 use super::{Store, StoreInner, Writer, prune};
-use crate::engine::Writes;
+use crate::engine::{FirstRead, Writes};
 use crate::record::StateRecord;
 use crate::{CommitError, Committed, FreeSpace, Pruned, Retention, StoreError};
 use std::collections::HashSet;
@@ -177,7 +177,9 @@ impl StoreInner {
             let (writes, pruned) = prune::prune(feed, &retention, now)?;
             Ok((writes, pruned, head.clone()))
         };
-        let Some((writes, pruned, head)) = self.read_feed(&feed, Vec::new(), prune).await? else {
+        let Some((writes, pruned, head)) =
+            self.read_feed(&feed, FirstRead::default(), prune).await?
+        else {
             return Ok(Pruned::default());
         };
         // What is kept as it should be costs no write.

@@ -11,7 +11,7 @@ use super::statements::{
 };
 use super::transaction::OpenTransaction;
 use crate::embedded::WriteScope;
-use crate::engine::RecordKey;
+use crate::engine::FirstRead;
 use crate::gateways::{GatewayId, Gateways, KnownGateway};
 use crate::{StoreError, since_boot};
 use bytes::Bytes;
@@ -157,12 +157,11 @@ impl Database {
         PostgresEngine::new(Arc::clone(self), None)
     }
 
-    /// Begins a transaction that writes in this scope, or reads as of one moment; what is at these keys comes with it.
-    /// Blocks.
+    /// Begins a transaction that writes in this scope, or reads as of one moment. Blocks.
     pub(crate) fn begin(
         self: &Arc<Self>,
         scope: Option<WriteScope>,
-        first: Vec<RecordKey>,
+        first: FirstRead,
     ) -> Result<PostgresEngine, StoreError> {
         let runtime = self.runtime.as_ref().ok_or(StoreError::Closed)?;
         let (pool, handle) = (self.pool.clone(), runtime.handle().clone());
@@ -177,7 +176,7 @@ impl Database {
     pub(crate) fn snapshot_with_position(
         self: &Arc<Self>,
     ) -> Result<(PostgresEngine, i64), StoreError> {
-        let engine = self.begin(None, Vec::new())?;
+        let engine = self.begin(None, FirstRead::default())?;
         let position = engine.ask("read", |client| async move {
             let rows = query(&client, POSITION, &[]).await?;
             get(only(&rows)?, 0)

@@ -7,7 +7,8 @@ use super::statements::{FIRST, GET, GET_MANY, LAST, REMOVE_RANGE, SIZES};
 use super::transaction::{MemoryNotes, OpenTransaction, commit};
 use crate::StoreError;
 use crate::engine::{
-    Class, Engine, KeyOrder, KeyRange, MANY_BYTES, PORTION_BYTES, Portion, RecordKey, Writes,
+    Class, Engine, FirstRead, KeyOrder, KeyRange, MANY_BYTES, PORTION_BYTES, Portion, RecordKey,
+    Writes,
 };
 use bytes::Bytes;
 use deadpool_postgres::Object;
@@ -30,7 +31,7 @@ pub(super) fn number(class: Class) -> i16 {
 const END_OF_KEYS: [u8; 32] = [u8::MAX; 32];
 
 /// The first key of a range, and the first behind it.
-fn bounds((begin, end): &KeyRange) -> (Vec<u8>, Vec<u8>) {
+pub(super) fn bounds((begin, end): &KeyRange) -> (Vec<u8>, Vec<u8>) {
     // The next key there can be.
     let next = |key: &[u8]| [key, &[0]].concat();
     let from = match begin {
@@ -54,6 +55,18 @@ pub(super) fn columns(keys: &[RecordKey]) -> (Vec<i16>, Vec<Vec<u8>>) {
 /// What a row has of an entry.
 pub(super) fn value(row: &Row) -> Result<Option<Bytes>, SqlError> {
     Ok(get::<Option<&[u8]>>(row, 0)?.map(Bytes::copy_from_slice))
+}
+
+/// The entries of rows with a key and a value each, of which at most `limit` were asked for.
+pub(super) fn portion(rows: &[Row], limit: usize) -> Result<Portion, SqlError> {
+    let (mut entries, mut taken) = (Vec::with_capacity(rows.len()), 0_usize);
+    for row in rows {
+        let (key, value) = (get::<Vec<u8>>(row, 0)?, get::<&[u8]>(row, 1)?);
+        taken = taken.saturating_add(value.len());
+        entries.push((key, Bytes::copy_from_slice(value)));
+    }
+    let has_more = entries.len() >= limit || taken >= PORTION_BYTES;
+    Ok(Portion { entries, has_more })
 }
 
 pub(super) fn limited(limit: usize) -> i64 {
@@ -120,7 +133,7 @@ impl Engine for PostgresEngine {
         true
     }
 
-    fn snapshot(&self, first: Vec<RecordKey>) -> Result<Option<Arc<dyn Engine>>, StoreError> {
+    fn snapshot(&self, first: FirstRead) -> Result<Option<Arc<dyn Engine>>, StoreError> {
         Ok(Some(Arc::new(self.database.begin(None, first)?)))
     }
 
@@ -157,6 +170,12 @@ impl Engine for PostgresEngine {
         order: KeyOrder,
         limit: usize,
     ) -> Result<Portion, StoreError> {
+        let first = self.transaction.as_ref().and_then(|open| open.first_portion.as_ref());
+        if let Some((of, whole, found)) = first
+            && (*of, whole, order) == (class, range, KeyOrder::Ascending)
+        {
+            return Ok(found.clone());
+        }
         let (class, (from, to)) = (number(class), bounds(range));
         self.ask("read", move |client| async move {
             let (rows, bytes) = (limited(limit), limited(PORTION_BYTES));
@@ -165,14 +184,7 @@ impl Engine for PostgresEngine {
                 KeyOrder::Descending => LAST,
             };
             let found = query(&client, text, &[&class, &from, &to, &rows, &bytes]).await?;
-            let (mut entries, mut taken) = (Vec::new(), 0_usize);
-            for row in found {
-                let (key, value) = (get::<Vec<u8>>(&row, 0)?, get::<&[u8]>(&row, 1)?);
-                taken = taken.saturating_add(value.len());
-                entries.push((key, Bytes::copy_from_slice(value)));
-            }
-            let has_more = entries.len() >= limit || taken >= PORTION_BYTES;
-            Ok(Portion { entries, has_more })
+            portion(&found, limit)
         })
     }
 

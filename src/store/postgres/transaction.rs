@@ -2,13 +2,15 @@
 //! commit.
 
 use super::connect::{Parameters, SqlError, execute};
-use super::engine::{columns, limited, number, value};
+use super::engine::{bounds, columns, limited, number, portion, value};
 use super::shown;
 use super::statements::{
-    BEGIN, BEGIN_READ, COMMIT, GET_MANY, LOCK_AND_GET, REACH, ROLLBACK, WRITE,
+    BEGIN, BEGIN_READ, COMMIT, FIRST, GET_MANY, LOCK_AND_GET, REACH, ROLLBACK, WRITE,
 };
 use crate::embedded::WriteScope;
-use crate::engine::{MANY_BYTES, RecordKey, Writes};
+use crate::engine::{
+    Class, FirstRead, KeyRange, MANY_BYTES, PORTION_BYTES, Portion, RecordKey, Writes,
+};
 use crate::{Epoch, GatewayId};
 use bytes::Bytes;
 use deadpool_postgres::Object;
@@ -24,6 +26,8 @@ use tokio::time::timeout;
 const BATCH_BYTES: usize = 16 << 20;
 /// How long giving up a transaction may take before its connection is closed.
 const ROLLBACK_TIME: Duration = Duration::from_secs(5);
+/// The most entries of a range that are read as a transaction begins.
+const FIRST_ENTRIES: usize = 512;
 
 /// What a transaction notes of what gateways have in memory.
 #[derive(Debug, Clone)]
@@ -43,19 +47,20 @@ pub(super) struct OpenTransaction {
     handle: Handle,
     /// What is to be written.
     writes: Mutex<Writes>,
-    /// Entries that were read as it began.
+    /// Entries that were read as it began, those of a range among them.
     pub(super) first: HashMap<RecordKey, Option<Bytes>>,
+    pub(super) first_portion: Option<(Class, KeyRange, Portion)>,
     is_over: AtomicBool,
 }
 
 impl OpenTransaction {
     /// Begins one that writes what is in this scope, once no other one has that to itself; what it reads was committed
-    /// then. Without a scope, it reads as of one moment. `first`: what it reads at once.
+    /// then. Without a scope, it reads as of one moment.
     pub(super) async fn begin(
         client: Object,
         handle: Handle,
         scope: Option<WriteScope>,
-        first: Vec<RecordKey>,
+        FirstRead { keys: first, range }: FirstRead,
     ) -> Result<Self, SqlError> {
         let begin = if scope.is_some() { BEGIN } else { BEGIN_READ };
         let lock = scope.and_then(|scope| match scope {
@@ -67,13 +72,20 @@ impl OpenTransaction {
         });
         let (client, writes, is_over) = (Arc::new(client), Mutex::default(), false.into());
         // It is rolled back also where nobody waits for its beginning any more.
-        let mut open = Self { client, handle, writes, first: HashMap::new(), is_over };
+        let (known, first_portion) = (HashMap::new(), None);
+        let mut open = Self { client, handle, writes, first: known, first_portion, is_over };
         let client = &open.client;
         let (classes, keys) = columns(&first);
         let statement = if lock.is_some() { LOCK_AND_GET } else { GET_MANY };
         let statement = client.prepare_cached(statement).await?;
+        let listing = match &range {
+            Some((class, range)) => {
+                Some((client.prepare_cached(FIRST).await?, number(*class), bounds(range)))
+            }
+            None => None,
+        };
         // In this order, one behind the other on one connection.
-        let (begun, found) = tokio::join!(
+        let (begun, found, listed) = tokio::join!(
             biased;
             client.batch_execute(begin),
             async {
@@ -84,10 +96,21 @@ impl OpenTransaction {
                     None => client.query(&statement, &[&classes, &keys, &bytes]).await,
                 }
             },
+            async {
+                let Some((statement, class, (from, to))) = &listing else { return Ok(Vec::new()) };
+                let (rows, bytes) = (limited(FIRST_ENTRIES), limited(PORTION_BYTES));
+                client.query(statement, &[class, from, to, &rows, &bytes]).await
+            },
         );
         begun?;
         let found = found?.iter().map(value).collect::<Result<Vec<_>, _>>()?;
+        let listed = portion(&listed?, FIRST_ENTRIES)?;
         open.first = first.into_iter().zip(found).collect();
+        if let Some((class, range)) = range {
+            let entries = listed.entries.iter().cloned();
+            open.first.extend(entries.map(|(key, value)| ((class, key), Some(value))));
+            open.first_portion = Some((class, range, listed));
+        }
         Ok(open)
     }
 
