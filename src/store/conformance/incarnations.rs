@@ -110,7 +110,7 @@ async fn a_restored_store_begins_a_life_of_its_own<B: Bench>(bench: B) {
     bring(&restored, pieces(&bench.store()).await).await.unwrap();
     let restored = restored.reopen().await;
     let ahead = changes(&bench, 5..30).await;
-    restored.clock().set(time(20));
+    restored.clock.set(time(20));
     let store = restored.store();
     assert_eq!(store.reincarnate().await.unwrap(), 1);
     assert_eq!(state(&store).await.gap, Some(Gap { since: time(4), until: time(20) }));
