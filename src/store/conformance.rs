@@ -20,19 +20,83 @@ mod retention;
 pub(crate) mod subscriptions;
 mod together;
 
-use super::{DiskRequest, Store};
+use super::{DiskRequest, PostgresRequest, Store};
+use crate::testing::TestSchema;
 use std::sync::Arc;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::EndpointId;
 
-/// A store that can be closed and opened again.
-trait Bench: Sized {
-    fn new() -> Self;
-    fn store(&self) -> Arc<Store>;
-    fn clock(&self) -> &ManualClock;
-    async fn reopen(self) -> Self;
+/// What a store is kept in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Memory,
+    Disk,
+    Postgres,
+}
 
-    /// The same, where this one is had meanwhile.
+/// The place of a store, which outlives it.
+enum Home {
+    Memory,
+    Disk(tempfile::TempDir),
+    Postgres(TestSchema),
+}
+
+/// A store that can be closed and opened again.
+struct Bench {
+    store: Arc<Store>,
+    clock: ManualClock,
+    home: Home,
+}
+
+fn endpoint() -> EndpointId {
+    EndpointId::own("gate.example").unwrap()
+}
+
+impl Bench {
+    fn new(kind: Kind) -> Self {
+        let home = match kind {
+            Kind::Memory => Home::Memory,
+            Kind::Disk => Home::Disk(tempfile::tempdir().unwrap()),
+            Kind::Postgres => Home::Postgres(TestSchema::new().unwrap()),
+        };
+        Self::open(home, ManualClock::at(make::time(0)))
+    }
+
+    fn open(home: Home, clock: ManualClock) -> Self {
+        let (endpoint, time) = (Some(endpoint()), Arc::new(clock.clone()));
+        let store = match &home {
+            Home::Memory => Store::in_memory(endpoint, time),
+            Home::Disk(folder) => {
+                Store::open_on_disk(DiskRequest::new(folder.path(), endpoint), time)
+            }
+            Home::Postgres(schema) => {
+                Store::open_on_postgres(PostgresRequest::new(&schema.url, endpoint), time)
+            }
+        };
+        Self { store: Arc::new(store.unwrap()), clock, home }
+    }
+
+    fn kind(&self) -> Kind {
+        match self.home {
+            Home::Memory => Kind::Memory,
+            Home::Disk(_) => Kind::Disk,
+            Home::Postgres(_) => Kind::Postgres,
+        }
+    }
+
+    fn store(&self) -> Arc<Store> {
+        Arc::clone(&self.store)
+    }
+
+    async fn reopen(self) -> Self {
+        if let Home::Memory = self.home {
+            return Self { store: Arc::new(self.store.reopen().unwrap()), ..self };
+        }
+        self.store.close().await.unwrap();
+        Self::open(self.home, self.clock)
+    }
+
+    /// The same, with the store that it has then.
     async fn again(self, store: Arc<Store>) -> (Self, Arc<Store>) {
         drop(store);
         let bench = self.reopen().await;
@@ -41,97 +105,34 @@ trait Bench: Sized {
     }
 }
 
-fn endpoint() -> EndpointId {
-    EndpointId::own("gate.example").unwrap()
-}
-
-struct InMemory {
-    store: Arc<Store>,
-    clock: ManualClock,
-}
-
-impl Bench for InMemory {
-    fn new() -> Self {
-        let clock = ManualClock::at(make::time(0));
-        let store = Arc::new(Store::in_memory(Some(endpoint()), Arc::new(clock.clone())).unwrap());
-        Self { store, clock }
-    }
-
-    fn store(&self) -> Arc<Store> {
-        Arc::clone(&self.store)
-    }
-
-    fn clock(&self) -> &ManualClock {
-        &self.clock
-    }
-
-    async fn reopen(self) -> Self {
-        let store = Arc::new(self.store.reopen().unwrap());
-        Self { store, clock: self.clock }
-    }
-}
-
-struct OnDisk {
-    store: Arc<Store>,
-    clock: ManualClock,
-    folder: tempfile::TempDir,
-}
-
-impl OnDisk {
-    fn open(folder: tempfile::TempDir, clock: ManualClock) -> Self {
-        let request = DiskRequest::new(folder.path(), Some(endpoint()));
-        let store = Store::open_on_disk(request, Arc::new(clock.clone())).unwrap();
-        Self { store: Arc::new(store), clock, folder }
-    }
-}
-
-impl Bench for OnDisk {
-    fn new() -> Self {
-        Self::open(tempfile::tempdir().unwrap(), ManualClock::at(make::time(0)))
-    }
-
-    fn store(&self) -> Arc<Store> {
-        Arc::clone(&self.store)
-    }
-
-    fn clock(&self) -> &ManualClock {
-        &self.clock
-    }
-
-    async fn reopen(self) -> Self {
-        self.store.close().await.unwrap();
-        Self::open(self.folder, self.clock)
-    }
-}
-
 /// Runs each named case on every store; on PostgreSQL where there is one.
 macro_rules! on_every_store {
     ($($case:ident)+) => {
         mod memory {
+            use crate::conformance::{Bench, Kind};
             $(
                 #[tokio::test]
                 async fn $case() {
-                    super::$case(<crate::conformance::InMemory as
-                        crate::conformance::Bench>::new()).await;
+                    super::$case(Bench::new(Kind::Memory)).await;
                 }
             )+
         }
         mod on_disk {
+            use crate::conformance::{Bench, Kind};
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $case() {
-                    super::$case(<crate::conformance::OnDisk as
-                        crate::conformance::Bench>::new()).await;
+                    super::$case(Bench::new(Kind::Disk)).await;
                 }
             )+
         }
         mod on_postgres {
+            use crate::conformance::{Bench, Kind};
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $case() {
                     if crate::testing::is_tested() {
-                        super::$case(<crate::conformance::on_postgres::OnPostgres as
-                            crate::conformance::Bench>::new()).await;
+                        super::$case(Bench::new(Kind::Postgres)).await;
                     }
                 }
             )+

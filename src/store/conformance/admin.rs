@@ -13,7 +13,7 @@ on_every_store! {
     what_was_applied_of_a_configuration_is_kept
 }
 
-async fn poll_states_are_found_by_their_feeds(bench: impl Bench) {
+async fn poll_states_are_found_by_their_feeds(bench: Bench) {
     let store = bench.store();
     let failed = PollState { failures: 3, etag: None, ..poll_state("a") };
     store.checkpoint(&[poll_state("b"), poll_state("a")]).await.unwrap();
@@ -26,7 +26,7 @@ async fn poll_states_are_found_by_their_feeds(bench: impl Bench) {
     assert_eq!(store.poll_states_of(&of_all).await.unwrap(), [failed, poll_state("b")]);
 }
 
-async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(bench: impl Bench) {
+async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(mut bench: Bench) {
     let store = bench.store();
     let news = feed("news");
     for name in ["news", "news-2"] {
@@ -40,7 +40,6 @@ async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(bench: impl Bench
     store.purge_feed(&news).await.unwrap();
     drop(store);
 
-    let mut bench = bench;
     for _ in 0..2 {
         let store = bench.store();
         assert_eq!(store.feeds().await.unwrap(), [record("news-2")]);
@@ -93,7 +92,7 @@ async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(bench: impl Bench
     assert_eq!(store.state(&news).await.unwrap().unwrap().tick, Some(tick(70)));
 }
 
-async fn a_successor_without_a_tick_keeps_the_floor(bench: impl Bench) {
+async fn a_successor_without_a_tick_keeps_the_floor(bench: Bench) {
     let store = bench.store();
     edit(&store, 50).await.item("a", "A").commit(&store).await;
     store.purge_feed(&feed("news")).await.unwrap();
@@ -110,7 +109,7 @@ async fn a_successor_without_a_tick_keeps_the_floor(bench: impl Bench) {
     assert_eq!(state.updates_before, 1, "what is made later begins above it as well");
 }
 
-async fn what_was_applied_of_a_configuration_is_kept(bench: impl Bench) {
+async fn what_was_applied_of_a_configuration_is_kept(bench: Bench) {
     let store = bench.store();
     assert_eq!(store.applied().await.unwrap(), AppliedOrigins::default());
     let records = [record("a"), record("b")];
@@ -125,7 +124,7 @@ async fn what_was_applied_of_a_configuration_is_kept(bench: impl Bench) {
     assert_eq!(store.feeds().await.unwrap(), records);
 }
 
-async fn a_closed_store_says_so(bench: impl Bench) {
+async fn a_closed_store_says_so(bench: Bench) {
     let store = bench.store();
     let news = feed("news");
     let change = edit(&store, 1).await.item("a", "A").done();

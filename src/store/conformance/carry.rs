@@ -1,8 +1,8 @@
 //! What one store hands over, another answers alike, whatever kind they are and on whatever way.
 
 use super::make::*;
-use super::model::{Model, Step, follow, step};
-use super::{Bench, InMemory, OnDisk, on_every_store};
+use super::model::{Step, follow, step};
+use super::{Bench, Kind, on_every_store};
 use crate::portable::{
     ExportHead, ExportReader, ExportRecord, ExportTotals, ExportWriter, ImportMessage,
 };
@@ -64,17 +64,14 @@ fn filed(pieces: &[ExportRecord], endpoint: &EndpointId) -> Vec<ExportRecord> {
     read
 }
 
-pub(super) async fn bring(
-    bench: &impl Bench,
-    pieces: Vec<ExportRecord>,
-) -> Result<(), CommitError> {
+pub(super) async fn bring(bench: &Bench, pieces: Vec<ExportRecord>) -> Result<(), CommitError> {
     let pieces = pieces.into_iter().map(ImportMessage::Record);
     hand(bench, pieces.chain([ImportMessage::End])).await
 }
 
 /// Hands messages to an import, and closes the channel.
 pub(super) async fn hand(
-    bench: &impl Bench,
+    bench: &Bench,
     messages: impl IntoIterator<Item = ImportMessage>,
 ) -> Result<(), CommitError> {
     let store = bench.store();
@@ -91,8 +88,8 @@ pub(super) async fn hand(
 }
 
 /// A copy of a store, by way of a file.
-async fn copy<B: Bench>(store: &Store) -> B {
-    let bench = B::new();
+async fn copy(store: &Store, kind: Kind) -> Bench {
+    let bench = Bench::new(kind);
     let pieces = pieces(store).await;
     let filed = filed(&pieces, store.endpoint());
     assert_eq!(filed, pieces);
@@ -100,15 +97,9 @@ async fn copy<B: Bench>(store: &Store) -> B {
     bench
 }
 
-/// Whether two stores are of one kind. Kinds differ in what they say of bytes on disk, and of a past
-/// of which no order is known.
-#[derive(Clone, Copy, PartialEq)]
-enum Kinds {
-    Same,
-    Different,
-}
-
-async fn alike(one: &Store, other: &Store, kinds: Kinds) {
+/// Whether two stores answer alike. Stores of different kinds differ in what they say of bytes on disk, and of a past of
+/// which no order is known: these are compared where the kind `is_same`.
+async fn alike(one: &Store, other: &Store, is_same: bool) {
     macro_rules! same {
         ($($call:tt)+) => {
             assert_eq!(one.$($call)+.await.unwrap(), other.$($call)+.await.unwrap())
@@ -136,7 +127,7 @@ async fn alike(one: &Store, other: &Store, kinds: Kinds) {
                 same!(version(&name, &known.id, note.updates));
             }
         }
-        for seconds in (-1..60).filter(|_| kinds == Kinds::Same) {
+        for seconds in (-1..60).filter(|_| is_same) {
             for select in [PastSelect::Current, PastSelect::All] {
                 same!(past(&name, select, time(seconds)));
             }
@@ -152,13 +143,13 @@ async fn alike(one: &Store, other: &Store, kinds: Kinds) {
         let kept = one.holdings(&name).await.unwrap();
         let too = other.holdings(&name).await.unwrap();
         assert_eq!(kept.versions, too.versions);
-        if kinds == Kinds::Same {
+        if is_same {
             assert_eq!((kept.documents, kept.back_to), (too.documents, too.back_to));
         }
     }
 }
 
-pub(super) async fn full(bench: &impl Bench) {
+pub(super) async fn full(bench: &Bench) {
     let store = bench.store();
     let feeds = store.feed_list().await.unwrap();
     store.apply_feeds(&[], &feeds, Some(applied("http://a/"))).await.unwrap();
@@ -191,33 +182,34 @@ pub(super) async fn full(bench: &impl Bench) {
     store.commit(change).await.unwrap();
 }
 
-async fn everything_is_handed_over(bench: impl Bench) {
+async fn everything_is_handed_over(bench: Bench) {
     full(&bench).await;
-    there_and_back::<_, OnDisk>(&bench).await;
-    there_and_back::<_, InMemory>(&bench).await;
+    there_and_back(&bench, Kind::Disk).await;
+    there_and_back(&bench, Kind::Memory).await;
 }
 
 /// A copy of another kind answers alike, and a copy of that one, of the first kind, in everything.
-pub(super) async fn there_and_back<B: Bench, C: Bench>(bench: &B) {
+pub(super) async fn there_and_back(bench: &Bench, other: Kind) {
     let store = bench.store();
-    let there: C = copy(&store).await;
-    alike(&store, &there.store(), Kinds::Different).await;
+    let there = copy(&store, other).await;
+    alike(&store, &there.store(), false).await;
     let there = there.reopen().await;
-    let back: B = copy(&there.store()).await;
-    alike(&store, &back.store(), Kinds::Same).await;
+    let back = copy(&there.store(), bench.kind()).await;
+    alike(&store, &back.store(), true).await;
     assert_eq!(pieces(&store).await.len(), pieces(&back.store()).await.len());
 }
 
-async fn a_copy_goes_on(bench: impl Bench) {
+async fn a_copy_goes_on(bench: Bench) {
     full(&bench).await;
-    let copies: (InMemory, OnDisk) = (copy(&bench.store()).await, copy(&bench.store()).await);
-    let one = goes_on(&copies.0).await;
-    assert_eq!(one, goes_on(&copies.1).await);
+    let in_memory = copy(&bench.store(), Kind::Memory).await;
+    let on_disk = copy(&bench.store(), Kind::Disk).await;
+    let one = goes_on(&in_memory).await;
+    assert_eq!(one, goes_on(&on_disk).await);
     assert_eq!(one, goes_on(&bench).await);
 }
 
 /// What the past is after more has happened; the purged name is used again.
-async fn goes_on(bench: &impl Bench) -> (Vec<Past>, Vec<String>, Tick) {
+async fn goes_on(bench: &Bench) -> (Vec<Past>, Vec<String>, Tick) {
     let store = bench.store();
     for seconds in 40..80 {
         let draft = edit(&store, seconds).await;
@@ -241,8 +233,8 @@ async fn goes_on(bench: &impl Bench) -> (Vec<Past>, Vec<String>, Tick) {
     (pasts, said, again.tick.unwrap())
 }
 
-async fn a_used_store_takes_nothing(bench: impl Bench) {
-    let other = InMemory::new();
+async fn a_used_store_takes_nothing(bench: Bench) {
+    let other = Bench::new(Kind::Memory);
     full(&other).await;
     let taken = pieces(&other.store()).await;
     bench.store().put_feed(&record("mine")).await.unwrap();
@@ -251,7 +243,7 @@ async fn a_used_store_takes_nothing(bench: impl Bench) {
     assert_eq!(bench.store().feeds().await.unwrap(), [record("mine")]);
 }
 
-async fn what_contradicts_itself_is_refused(bench: impl Bench) {
+async fn what_contradicts_itself_is_refused(bench: Bench) {
     full(&bench).await;
     let whole = pieces(&bench.store()).await;
     type Kind = fn(&ExportRecord) -> bool;
@@ -276,8 +268,8 @@ async fn what_contradicts_itself_is_refused(bench: impl Bench) {
         times(order, 2),
         whole.iter().rev().cloned().collect(),
     ] {
-        assert_unfit(&bring(&InMemory::new(), broken.clone()).await);
-        assert_unfit(&bring(&OnDisk::new(), broken).await);
+        assert_unfit(&bring(&Bench::new(Kind::Memory), broken.clone()).await);
+        assert_unfit(&bring(&Bench::new(Kind::Disk), broken).await);
     }
 }
 
@@ -286,7 +278,7 @@ fn assert_unfit(imported: &Result<(), CommitError>) {
     assert!(is_unfit, "{imported:?}");
 }
 
-async fn no_item_of_a_ledger_has_left_it(bench: impl Bench) {
+async fn no_item_of_a_ledger_has_left_it(bench: Bench) {
     full(&bench).await;
     for deleted in [false, true] {
         let mut wrong = pieces(&bench.store()).await;
@@ -295,7 +287,7 @@ async fn no_item_of_a_ledger_has_left_it(bench: impl Bench) {
                 item.known.standing = ItemStatus::Evicted { since: time(2), deleted };
             }
         }
-        let refused = bring(&InMemory::new(), wrong).await;
+        let refused = bring(&Bench::new(Kind::Memory), wrong).await;
         let Err(CommitError::Store(StoreError::Unfit { what })) = refused else {
             panic!("{refused:?}")
         };
@@ -303,7 +295,7 @@ async fn no_item_of_a_ledger_has_left_it(bench: impl Bench) {
     }
 }
 
-async fn nobody_need_take_it_all(bench: impl Bench) {
+async fn nobody_need_take_it_all(bench: Bench) {
     full(&bench).await;
     let (sender, mut receiver) = mpsc::channel(1);
     let leaving = async {
@@ -317,12 +309,12 @@ async fn nobody_need_take_it_all(bench: impl Bench) {
     assert!(matches!(first, Some(ExportRecord::Origin(_))));
 }
 
-pub(super) fn run<B: Bench, C: Bench>(steps: Vec<Step>) {
+pub(super) fn run(from: Kind, to: Kind, steps: Vec<Step>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
-        let (bench, model): (B, Model) = follow(steps).await;
-        there_and_back::<B, C>(&bench).await;
-        let copied: C = copy(&bench.store()).await;
+        let (bench, model) = follow(from, steps).await;
+        there_and_back(&bench, to).await;
+        let copied = copy(&bench.store(), to).await;
         model.agrees_with(&copied.store()).await;
     });
 }
@@ -331,16 +323,16 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
     #[test]
     fn copies_in_memory_answer_alike(steps in vec(step(), 1..30)) {
-        run::<OnDisk, InMemory>(steps);
+        run(Kind::Disk, Kind::Memory, steps);
     }
 
     #[test]
     fn copies_on_disk_answer_alike(steps in vec(step(), 1..30)) {
-        run::<InMemory, OnDisk>(steps);
+        run(Kind::Memory, Kind::Disk, steps);
     }
 }
 
-async fn conflicts_that_are_not_those_of_the_ledger_are_refused(bench: impl Bench) {
+async fn conflicts_that_are_not_those_of_the_ledger_are_refused(bench: Bench) {
     full(&bench).await;
     let edits: [fn(&mut ItemRecord); 2] =
         [|item| item.conflicts.clear(), |item| item.conflicts[0].id = id("another")];
@@ -351,13 +343,13 @@ async fn conflicts_that_are_not_those_of_the_ledger_are_refused(bench: impl Benc
             _ => None,
         });
         items.for_each(|item| edit(item));
-        assert_unfit(&bring(&InMemory::new(), wrong).await);
+        assert_unfit(&bring(&Bench::new(Kind::Memory), wrong).await);
     }
 }
 
 /// Writers go on while a store is handed over. Each feed comes at one of its revisions, and the log is never
 /// ahead of it.
-async fn what_is_committed_meanwhile_leaves_every_feed_whole(bench: impl Bench) {
+async fn what_is_committed_meanwhile_leaves_every_feed_whole(bench: Bench) {
     const FEEDS: [&str; 3] = ["a", "b", "c"];
     let store = bench.store();
     let mut seconds = 0;
@@ -405,7 +397,7 @@ async fn what_is_committed_meanwhile_leaves_every_feed_whole(bench: impl Bench) 
             _ => {}
         }
     }
-    let copied = InMemory::new();
+    let copied = Bench::new(Kind::Memory);
     bring(&copied, pieces).await.unwrap();
     for name in FEEDS {
         let view = copied.store().view(&feed(name), Select::All).await.unwrap().unwrap();
@@ -414,11 +406,11 @@ async fn what_is_committed_meanwhile_leaves_every_feed_whole(bench: impl Bench) 
         assert_eq!(ticks, view.state.tick, "{name} has what its state says");
     }
     assert!(copied.store().state(&feed("late")).await.unwrap().is_none());
-    let other = copy::<OnDisk>(&store).await;
+    let other = copy(&store, Kind::Disk).await;
     assert!(other.store().state(&feed("late")).await.unwrap().is_some());
 }
 
-async fn a_feed_that_is_purged_meanwhile_ends_it(bench: impl Bench) {
+async fn a_feed_that_is_purged_meanwhile_ends_it(bench: Bench) {
     let store = bench.store();
     for name in ["a", "z"] {
         store.put_feed(&record(name)).await.unwrap();

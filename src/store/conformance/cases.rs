@@ -15,7 +15,7 @@ on_every_store! {
     the_time_of_an_epoch_never_goes_back
 }
 
-async fn an_empty_store_answers_nothing(bench: impl Bench) {
+async fn an_empty_store_answers_nothing(bench: Bench) {
     let store = bench.store();
     let news = feed("news");
     assert_eq!(store.endpoint().as_str(), "gate.example");
@@ -36,13 +36,12 @@ async fn an_empty_store_answers_nothing(bench: impl Bench) {
     store.purge_feed(&news).await.unwrap();
 }
 
-async fn a_commit_is_there_whole_and_after_a_restart(bench: impl Bench) {
+async fn a_commit_is_there_whole_and_after_a_restart(mut bench: Bench) {
     let store = bench.store();
     let change = edit(&store, 1).await.item("b", "B").item("a", "A").order(&["a", "b"]).done();
     let committed = store.commit(change.clone()).await.unwrap();
     assert_eq!(committed, Committed { revision: Revision(1) });
     drop(store);
-    let mut bench = bench;
     for _ in 0..2 {
         let store = bench.store();
         let news = feed("news");
@@ -76,7 +75,7 @@ async fn a_commit_is_there_whole_and_after_a_restart(bench: impl Bench) {
     }
 }
 
-async fn the_base_must_be_the_feeds_revision(bench: impl Bench) {
+async fn the_base_must_be_the_feeds_revision(bench: Bench) {
     let store = bench.store();
     let first = edit(&store, 1).await.item("a", "A").done();
     store.commit(first.clone()).await.unwrap();
@@ -96,7 +95,7 @@ async fn the_base_must_be_the_feeds_revision(bench: impl Bench) {
 }
 
 /// Of two polls of one feed the one that asked later is in force, whoever commits first.
-async fn a_document_that_was_asked_for_earlier_is_refused(bench: impl Bench) {
+async fn a_document_that_was_asked_for_earlier_is_refused(bench: Bench) {
     let draft = async |store: &Store, seconds: i64, asked: Option<i64>| {
         let change = edit(store, seconds).await.item("a", "A").done();
         Change { asked_at: asked.map(time), ..change }
@@ -118,7 +117,7 @@ async fn a_document_that_was_asked_for_earlier_is_refused(bench: impl Bench) {
     assert!(matches!(store.commit(change).await, Err(CommitError::Overtaken)));
 }
 
-async fn a_change_that_contradicts_itself_is_refused(bench: impl Bench) {
+async fn a_change_that_contradicts_itself_is_refused(bench: Bench) {
     let store = bench.store();
     edit(&store, 5).await.item("a", "A").order(&["a"]).commit(&store).await;
     let before = store.view(&feed("news"), Select::All).await.unwrap();
@@ -164,7 +163,7 @@ async fn a_change_that_contradicts_itself_is_refused(bench: impl Bench) {
     good().await.commit(&store).await;
 }
 
-async fn epochs_are_numbered_and_closed(bench: impl Bench) {
+async fn epochs_are_numbered_and_closed(bench: Bench) {
     let store = bench.store();
     let mut sealed = store.watch_epochs();
     for seconds in 1..=4 {
@@ -188,12 +187,11 @@ async fn epochs_are_numbered_and_closed(bench: impl Bench) {
     assert_eq!(store.epochs_after(Epoch(0), 4).await.unwrap(), all);
 }
 
-async fn the_time_of_an_epoch_never_goes_back(bench: impl Bench) {
-    let mut bench = bench;
+async fn the_time_of_an_epoch_never_goes_back(mut bench: Bench) {
     for (clock, seconds) in [(50, 1), (20, 2), (60, 3)] {
         bench = bench.reopen().await;
         let store = bench.store();
-        bench.clock().set(time(clock));
+        bench.clock.set(time(clock));
         edit(&store, seconds).await.item("a", "A").commit(&store).await;
     }
     let tail = bench.store().epochs_after(Epoch(0), 9).await.unwrap();

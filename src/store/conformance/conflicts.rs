@@ -38,7 +38,7 @@ async fn begun(store: &Store) {
     edit(store, 1).await.item("a", "A").order(&["a"]).commit(store).await;
 }
 
-async fn conflicts_are_answered_with_their_item(bench: impl Bench) {
+async fn conflicts_are_answered_with_their_item(bench: Bench) {
     let store = bench.store();
     begun(&store).await;
     // Large enough to be cut into pieces.
@@ -71,7 +71,7 @@ async fn conflicts_are_answered_with_their_item(bench: impl Bench) {
     assert_eq!(count(&store).await, 0);
 }
 
-async fn a_loser_may_have_the_bytes_that_the_item_had(bench: impl Bench) {
+async fn a_loser_may_have_the_bytes_that_the_item_had(bench: Bench) {
     let store = bench.store();
     begun(&store).await;
     let change = contest(&store, 2, vec![losing("a", 1, None)]).await;
@@ -81,7 +81,7 @@ async fn a_loser_may_have_the_bytes_that_the_item_had(bench: impl Bench) {
     assert_eq!((new, old), (&markup("B"), &markup("A")));
 }
 
-async fn conflicts_go_with_the_item(bench: impl Bench) {
+async fn conflicts_go_with_the_item(bench: Bench) {
     let store = bench.store();
     begun(&store).await;
     let change = contest(&store, 2, vec![losing("a", 1, None)]).await;
@@ -93,7 +93,7 @@ async fn conflicts_go_with_the_item(bench: impl Bench) {
     assert_eq!(count(&store).await, 0);
 }
 
-async fn conflicts_that_contradict_the_ledger_are_refused(bench: impl Bench) {
+async fn conflicts_that_contradict_the_ledger_are_refused(bench: Bench) {
     let store = bench.store();
     begun(&store).await;
     let mut fewer = contest(&store, 2, vec![losing("a", 1, None)]).await;

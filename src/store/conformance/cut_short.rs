@@ -2,7 +2,7 @@
 
 use super::carry::{hand, pieces};
 use super::make::*;
-use super::{Bench, InMemory, OnDisk, endpoint, on_every_store};
+use super::{Bench, Home, Kind, endpoint, on_every_store};
 use crate::portable::{ExportRecord, ImportMessage};
 use crate::*;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ on_every_store! {
 }
 
 /// Hands over the first of two feeds, and does not say that this is the end.
-async fn break_off(bench: &impl Bench) -> Result<(), CommitError> {
-    let other = InMemory::new();
+async fn break_off(bench: &Bench) -> Result<(), CommitError> {
+    let other = Bench::new(Kind::Memory);
     let store = other.store();
     for name in ["a", "b"] {
         Draft::on(&store, name, 1).await.item("i", "I").order(&["i"]).commit(&store).await;
@@ -24,7 +24,7 @@ async fn break_off(bench: &impl Bench) -> Result<(), CommitError> {
     hand(bench, all.into_iter().take(first + 1).map(ImportMessage::Record)).await
 }
 
-async fn what_breaks_off_between_two_feeds_is_not_whole(bench: impl Bench) {
+async fn what_breaks_off_between_two_feeds_is_not_whole(bench: Bench) {
     let refused = break_off(&bench).await;
     let partly = matches!(refused, Err(CommitError::Store(StoreError::PartlyImported { .. })));
     assert!(partly, "{refused:?}");
@@ -36,12 +36,12 @@ async fn what_broke_off_is_not_opened() {
     let is_refused = |opened: Result<Store, StoreError>| {
         matches!(opened, Err(StoreError::PartlyImported { .. }))
     };
-    let bench = InMemory::new();
+    let bench = Bench::new(Kind::Memory);
     break_off(&bench).await.unwrap_err();
     assert!(is_refused(bench.store.reopen()));
-    let bench = OnDisk::new();
+    let bench = Bench::new(Kind::Disk);
     break_off(&bench).await.unwrap_err();
     bench.store.close().await.unwrap();
-    let request = DiskRequest::new(bench.folder.path(), Some(endpoint()));
-    assert!(is_refused(Store::open_on_disk(request, Arc::new(bench.clock.clone()))));
+    let Home::Disk(folder) = bench.home else { unreachable!() };
+    assert!(is_refused(Store::on_disk(folder.path(), Some(endpoint()), Arc::new(bench.clock))));
 }

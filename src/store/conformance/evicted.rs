@@ -11,7 +11,7 @@ on_every_store! {
 }
 
 /// A feed with two items, of which `b` is in no order.
-async fn begun(bench: &impl Bench) {
+async fn begun(bench: &Bench) {
     let store = bench.store();
     edit(&store, 1).await.item("a", "A").item("b", "B").order(&["a"]).commit(&store).await;
 }
@@ -22,7 +22,7 @@ async fn found(store: &Store, names: &[&str]) -> Vec<SyncId> {
     stubs.into_iter().map(|stub| stub.id).collect()
 }
 
-async fn a_stub_is_found_by_every_name(bench: impl Bench) {
+async fn a_stub_is_found_by_every_name(bench: Bench) {
     begun(&bench).await;
     let store = bench.store();
     let mut change = edit(&store, 2).await.evict("b").done();
@@ -48,7 +48,7 @@ async fn a_stub_is_found_by_every_name(bench: impl Bench) {
     assert_eq!(store.versions(&feed("news"), &id("b"), 9).await.unwrap().len(), 1);
 }
 
-async fn an_eviction_that_contradicts_itself_is_refused(bench: impl Bench) {
+async fn an_eviction_that_contradicts_itself_is_refused(bench: Bench) {
     begun(&bench).await;
     let store = bench.store();
     let evict = edit(&store, 2).await.evict("b").done();

@@ -3,7 +3,7 @@
 
 use super::carry::{bring, pieces};
 use super::make::*;
-use super::{Bench, InMemory, OnDisk, endpoint, on_every_store};
+use super::{Bench, Kind, endpoint, on_every_store};
 use crate::portable::{Copying, ExportRecord, ImportMessage};
 use crate::*;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ fn knows(store: &Store, Place(mark, epoch): Place) -> bool {
 }
 
 /// Commits so many changes; the place after each.
-async fn changes(bench: &impl Bench, seconds: std::ops::Range<i64>) -> Vec<Place> {
+async fn changes(bench: &Bench, seconds: std::ops::Range<i64>) -> Vec<Place> {
     let store = bench.store();
     let mut places = Vec::new();
     for second in seconds {
@@ -43,15 +43,15 @@ async fn changes(bench: &impl Bench, seconds: std::ops::Range<i64>) -> Vec<Place
 }
 
 /// Another store with what this one has, as a compaction makes it.
-async fn compacted(store: &Store) -> OnDisk {
-    let bench = OnDisk::new();
+async fn compacted(store: &Store) -> Bench {
+    let bench = Bench::new(Kind::Disk);
     bring(&bench, pieces(store).await).await.unwrap();
     bench.reopen().await
 }
 
 /// A copy, made at the second `now`.
-async fn copied<B: Bench>(store: &Store, now: i64) -> B {
-    let bench = B::new();
+async fn copied(store: &Store, kind: Kind, now: i64) -> Bench {
+    let bench = Bench::new(kind);
     let all = pieces(store).await;
     let known = all.iter().filter_map(ExportRecord::latest).max().unwrap();
     let mut copying = Copying::new(known, time(now));
@@ -68,7 +68,7 @@ async fn state(store: &Store) -> FeedState {
 /// Once and once more, with the same epochs, places and tags.
 #[tokio::test]
 async fn a_compacted_store_goes_on() {
-    let bench = OnDisk::new();
+    let bench = Bench::new(Kind::Disk);
     let mut places = changes(&bench, 1..5).await;
     let store = bench.store();
     let there = compacted(&store).await;
@@ -94,19 +94,20 @@ fn follow_each_other(places: &[Place], store: &Store) {
     assert!(places.iter().all(|place| knows(store, *place)));
 }
 
-async fn a_copy_begins_a_life_of_its_own(bench: impl Bench) {
+async fn a_copy_begins_a_life_of_its_own(bench: Bench) {
     let before = changes(&bench, 1..5).await;
     let store = bench.store();
-    let copies = (copied::<OnDisk>(&store, 20).await, copied::<InMemory>(&store, 20).await);
+    let copies = [copied(&store, Kind::Disk, 20).await, copied(&store, Kind::Memory, 20).await];
     let ahead = changes(&bench, 5..30).await;
-    is_apart(&copies.0, &before, &ahead).await;
-    is_apart(&copies.1, &before, &ahead).await;
+    for copy in &copies {
+        is_apart(copy, &before, &ahead).await;
+    }
 }
 
 /// In its place, and not by way of a file.
-async fn a_restored_store_begins_a_life_of_its_own<B: Bench>(bench: B) {
+async fn a_restored_store_begins_a_life_of_its_own(bench: Bench) {
     let before = changes(&bench, 1..5).await;
-    let restored = B::new();
+    let restored = Bench::new(bench.kind());
     bring(&restored, pieces(&bench.store()).await).await.unwrap();
     let restored = restored.reopen().await;
     let ahead = changes(&bench, 5..30).await;
@@ -118,7 +119,7 @@ async fn a_restored_store_begins_a_life_of_its_own<B: Bench>(bench: B) {
 }
 
 /// What was there before the copy is known to it, and nothing that came after.
-async fn is_apart<B: Bench>(copy: &B, before: &[Place], ahead: &[Place]) {
+async fn is_apart(copy: &Bench, before: &[Place], ahead: &[Place]) {
     let store = copy.store();
     let known = newest(&store).1;
     // It announces that each feed begins anew.
@@ -135,11 +136,11 @@ async fn is_apart<B: Bench>(copy: &B, before: &[Place], ahead: &[Place]) {
     }
 }
 
-async fn a_copy_of_a_copy_is_a_third(bench: impl Bench) {
+async fn a_copy_of_a_copy_is_a_third(bench: Bench) {
     let first = changes(&bench, 1..5).await;
-    let copy: OnDisk = copied(&bench.store(), 11).await;
+    let copy = copied(&bench.store(), Kind::Disk, 11).await;
     let second = changes(&copy, 12..15).await;
-    let third: InMemory = copied(&copy.store(), 21).await;
+    let third = copied(&copy.store(), Kind::Memory, 21).await;
     let (one, two) = (changes(&bench, 5..13).await, changes(&copy, 22..31).await);
     let own = changes(&third, 22..41).await;
     let store = third.store();
@@ -150,9 +151,8 @@ async fn a_copy_of_a_copy_is_a_third(bench: impl Bench) {
     assert!(one.iter().chain(&own).all(|place| !knows(&copied, *place)));
 }
 
-async fn a_place_has_one_name_whatever_restarts(bench: impl Bench) {
+async fn a_place_has_one_name_whatever_restarts(mut bench: Bench) {
     let mut places = changes(&bench, 1..3).await;
-    let mut bench = bench;
     for round in 0..40_i64 {
         bench = bench.reopen().await;
         assert_eq!(newest(&bench.store()), *places.last().unwrap(), "nothing came since");
@@ -173,7 +173,7 @@ async fn an_import_brings_what_sup_ids_are_made_of() {
         let clock = Arc::new(ManualClock::at(time(0)));
         Store::open_on_disk(DiskRequest { sup_ids, ..request }, clock).unwrap()
     };
-    let bench = OnDisk::new();
+    let bench = Bench::new(Kind::Disk);
     changes(&bench, 1..5).await;
     let first = open(None, None);
     assert_eq!(first.sup_ids(), SupIdBasis::Name);

@@ -11,7 +11,7 @@ on_every_store! {
 }
 
 /// A feed with four items, of which `a` is in the order.
-async fn begun(bench: &impl Bench) {
+async fn begun(bench: &Bench) {
     let store = bench.store();
     let draft =
         ["a", "b", "c", "d"].iter().fold(edit(&store, 1).await, |it, name| it.item(name, name));
@@ -21,7 +21,7 @@ async fn begun(bench: &impl Bench) {
 }
 
 /// Gives all items keys, `b` and `c` one in common, and leaves `d` unsettled.
-async fn index(bench: &impl Bench) {
+async fn index(bench: &Bench) {
     let store = bench.store();
     let mut change = edit(&store, 2).await.touch("a", ItemStatus::Current).done();
     let keys = [("a", vec![1]), ("b", vec![2, 9]), ("c", vec![3, 9]), ("d", vec![4])];
@@ -48,7 +48,7 @@ fn by_keys(keys: &[u64]) -> LedgerQuery {
     LedgerQuery { keys: keys.iter().copied().map(IndexKey).collect(), ..LedgerQuery::default() }
 }
 
-async fn a_ledger_without_an_index_is_read_whole(bench: impl Bench) {
+async fn a_ledger_without_an_index_is_read_whole(bench: Bench) {
     begun(&bench).await;
     let store = bench.store();
     let reader = store.pin(&feed("news")).await.unwrap().unwrap();
@@ -58,7 +58,7 @@ async fn a_ledger_without_an_index_is_read_whole(bench: impl Bench) {
     assert_eq!(whole.unwrap().unsettled, None);
 }
 
-async fn what_is_settled_is_read_where_it_is_asked_for(bench: impl Bench) {
+async fn what_is_settled_is_read_where_it_is_asked_for(bench: Bench) {
     begun(&bench).await;
     index(&bench).await;
     let bench = bench.reopen().await;

@@ -30,7 +30,7 @@ async fn keep(store: &Store, seconds: i64, entries: Option<Vec<HeldEntry>>) {
     store.commit(change).await.unwrap();
 }
 
-async fn what_is_kept_goes_with_the_hold(bench: impl Bench) {
+async fn what_is_kept_goes_with_the_hold(bench: Bench) {
     let store = bench.store();
     edit(&store, 1).await.item("a", "A").order(&["a"]).commit(&store).await;
     // Large enough to be cut into pieces.
@@ -54,7 +54,7 @@ async fn what_is_kept_goes_with_the_hold(bench: impl Bench) {
     assert!(store.snapshot(&feed("news")).await.unwrap().unwrap().kept.is_empty());
 }
 
-async fn what_is_kept_goes_with_the_feed(bench: impl Bench) {
+async fn what_is_kept_goes_with_the_feed(bench: Bench) {
     let store = bench.store();
     keep(&store, 1, Some(vec![kept("one")])).await;
     store.purge_feed(&feed("news")).await.unwrap();
@@ -62,7 +62,7 @@ async fn what_is_kept_goes_with_the_feed(bench: impl Bench) {
     assert!(store.snapshot(&feed("news")).await.unwrap().unwrap().kept.is_empty());
 }
 
-async fn nothing_is_kept_without_a_hold(bench: impl Bench) {
+async fn nothing_is_kept_without_a_hold(bench: Bench) {
     let store = bench.store();
     let mut change = edit(&store, 1).await.item("a", "A").done();
     change.kept = Some(vec![kept("one")]);

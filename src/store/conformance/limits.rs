@@ -14,7 +14,7 @@ on_every_store! {
     what_is_too_large_is_refused
 }
 
-async fn the_oldest_versions_go_first(bench: impl Bench) {
+async fn the_oldest_versions_go_first(bench: Bench) {
     let store = bench.store();
     let count = i64::try_from(VERSIONS_LIMIT).unwrap() + 3;
     for seconds in 1..=count {
@@ -29,7 +29,7 @@ async fn the_oldest_versions_go_first(bench: impl Bench) {
     assert_eq!(item.shared.winner.data, markup(&count.to_string()));
 }
 
-async fn the_newest_bytes_outlive_their_version(bench: impl Bench) {
+async fn the_newest_bytes_outlive_their_version(bench: Bench) {
     let store = bench.store();
     edit(&store, 0).await.item("a", "kept").commit(&store).await;
     let count = i64::try_from(VERSIONS_LIMIT).unwrap() + 3;
@@ -51,7 +51,7 @@ async fn events_of(store: &Store) -> Vec<String> {
     events.into_iter().map(|event| event.title).collect()
 }
 
-async fn the_oldest_events_go_first(bench: impl Bench) {
+async fn the_oldest_events_go_first(bench: Bench) {
     let store = bench.store();
     let (rounds, each) = (8, 90);
     for round in 0..rounds {
@@ -73,7 +73,7 @@ async fn the_oldest_events_go_first(bench: impl Bench) {
     assert_eq!(events[1], (rounds * each - 1).to_string());
 }
 
-async fn more_events_than_are_kept_leave_the_last(bench: impl Bench) {
+async fn more_events_than_are_kept_leave_the_last(bench: Bench) {
     let store = bench.store();
     for (round, extra) in [(0, 7), (1, 2000)] {
         let mut change = edit(&store, round).await.done();
@@ -85,7 +85,7 @@ async fn more_events_than_are_kept_leave_the_last(bench: impl Bench) {
     }
 }
 
-async fn what_is_too_large_is_refused(bench: impl Bench) {
+async fn what_is_too_large_is_refused(bench: Bench) {
     let store = bench.store();
     let change = edit(&store, 1).await.item("a", &"x".repeat(VALUE_LIMIT)).done();
     let refused = store.commit(change).await.unwrap_err();

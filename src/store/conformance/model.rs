@@ -3,7 +3,7 @@
 
 use super::holder::Holder;
 use super::make::*;
-use super::{Bench, InMemory, OnDisk};
+use super::{Bench, Kind};
 use crate::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -375,8 +375,8 @@ impl Model {
     }
 }
 
-pub(super) async fn follow<B: Bench>(steps: Vec<Step>) -> (B, Model) {
-    let mut bench = B::new();
+pub(super) async fn follow(kind: Kind, steps: Vec<Step>) -> (Bench, Model) {
+    let mut bench = Bench::new(kind);
     let mut model = Model::default();
     let mut holders: VecDeque<Holder> = VecDeque::new();
     for step in steps {
@@ -455,22 +455,22 @@ pub(super) async fn follow<B: Bench>(steps: Vec<Step>) -> (B, Model) {
     (bench, model)
 }
 
-pub(super) fn run<B: Bench>(steps: Vec<Step>) {
+pub(super) fn run(kind: Kind, steps: Vec<Step>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    drop(runtime.block_on(follow::<B>(steps)));
+    drop(runtime.block_on(follow(kind, steps)));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
     #[test]
     fn memory_agrees_with_the_model(steps in vec(step(), 1..40)) {
-        run::<InMemory>(steps);
+        run(Kind::Memory, steps);
     }
 }
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
     #[test]
     fn disk_agrees_with_the_model(steps in vec(step(), 1..30)) {
-        run::<OnDisk>(steps);
+        run(Kind::Disk, steps);
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn telling(number: i64) -> String {
     format!("{} and {number} {}", words.join(" "), words.join("-"))
 }
 
-async fn every_version_has_its_own_bytes(bench: impl Bench) {
+async fn every_version_has_its_own_bytes(mut bench: Bench) {
     let store = bench.store();
     let news = feed("news");
     let many = i64::from(WHOLE_EVERY) * 3 + 2;
@@ -41,7 +41,6 @@ async fn every_version_has_its_own_bytes(bench: impl Bench) {
         draft.commit(&store).await;
     }
     drop(store);
-    let mut bench = bench;
     for _ in 0..2 {
         let store = bench.store();
         let notes = store.versions(&news, &id("a"), usize::MAX).await.unwrap();
@@ -65,7 +64,7 @@ async fn every_version_has_its_own_bytes(bench: impl Bench) {
     }
 }
 
-async fn bytes_without_a_version_are_no_versions(bench: impl Bench) {
+async fn bytes_without_a_version_are_no_versions(bench: Bench) {
     let store = bench.store();
     for (seconds, text) in (1..).zip(["one", "latest", "two"]) {
         let draft = edit(&store, seconds).await;
@@ -97,7 +96,7 @@ async fn shown(store: &Store, select: PastSelect, seconds: i64) -> Vec<String> {
     std::iter::once(around).chain(items).collect()
 }
 
-async fn history(bench: &impl Bench) {
+async fn history(bench: &Bench) {
     let store = bench.store();
     edit(&store, 10).await.item("a", "A").item("b", "B").order(&["b", "a"]).commit(&store).await;
     edit(&store, 20).await.item("a", "A2").around("other").commit(&store).await;
@@ -108,9 +107,8 @@ async fn history(bench: &impl Bench) {
     edit(&store, 50).await.item("a", "A4").order(&["a", "c"]).commit(&store).await;
 }
 
-async fn a_view_of_the_past_is_what_it_was(bench: impl Bench) {
+async fn a_view_of_the_past_is_what_it_was(mut bench: Bench) {
     history(&bench).await;
-    let mut bench = bench;
     for _ in 0..2 {
         let store = bench.store();
         for (at, around, current, all) in [
@@ -133,7 +131,7 @@ async fn a_view_of_the_past_is_what_it_was(bench: impl Bench) {
     }
 }
 
-async fn many_documents_of_the_past_are_read_back(bench: impl Bench) {
+async fn many_documents_of_the_past_are_read_back(bench: Bench) {
     let store = bench.store();
     let names: Vec<String> = (0..60).map(|n| format!("item-number-{n}")).collect();
     let rounds = i64::from(WHOLE_EVERY) * 2 + 5;
@@ -161,7 +159,7 @@ async fn many_documents_of_the_past_are_read_back(bench: impl Bench) {
     assert_eq!(kept.back_to, Some(time(10)));
 }
 
-async fn a_past_before_the_first_document_is_unknown(bench: impl Bench) {
+async fn a_past_before_the_first_document_is_unknown(bench: Bench) {
     history(&bench).await;
     for select in [PastSelect::Current, PastSelect::All] {
         let past = bench.store().past(&feed("news"), select, time(9)).await.unwrap().unwrap();
@@ -169,7 +167,7 @@ async fn a_past_before_the_first_document_is_unknown(bench: impl Bench) {
     }
 }
 
-async fn the_bytes_of_a_past_tombstone_are_those_before_it(bench: impl Bench) {
+async fn the_bytes_of_a_past_tombstone_are_those_before_it(bench: Bench) {
     let store = bench.store();
     for (seconds, text) in (1..).zip(["one", "two", "-", "-", "three"]) {
         let draft = edit(&store, seconds).await.order(&["a"]);
@@ -206,7 +204,7 @@ async fn everything(store: &Store) -> String {
     all
 }
 
-async fn a_redacted_item_leaves_no_text(bench: impl Bench) {
+async fn a_redacted_item_leaves_no_text(mut bench: Bench) {
     let store = bench.store();
     for (seconds, text) in (1..).zip(["secret one", "secret two", "latest secret", "secret four"]) {
         let mut draft = edit(&store, seconds).await.item("b", &format!("open {text}"));
@@ -230,7 +228,6 @@ async fn a_redacted_item_leaves_no_text(bench: impl Bench) {
     assert!(before.contains("secret two") && before.contains("older secret"));
     edit(&store, 9).await.redact("a", "").order(&["b"]).commit(&store).await;
     drop(store);
-    let mut bench = bench;
     for _ in 0..2 {
         let store = bench.store();
         let after = everything(&store).await;
@@ -251,7 +248,7 @@ async fn a_redacted_item_leaves_no_text(bench: impl Bench) {
     }
 }
 
-async fn a_redacted_tombstone_stays_and_stays_out(bench: impl Bench) {
+async fn a_redacted_tombstone_stays_and_stays_out(bench: Bench) {
     let store = bench.store();
     edit(&store, 1).await.item("a", "secret").item("b", "B").commit(&store).await;
     edit(&store, 2).await.tombstone("a").order(&["b"]).commit(&store).await;
@@ -268,7 +265,7 @@ async fn a_redacted_tombstone_stays_and_stays_out(bench: impl Bench) {
     assert_eq!(item.shared.winner.data, markup(""));
 }
 
-async fn a_redaction_that_leaves_text_is_refused(bench: impl Bench) {
+async fn a_redaction_that_leaves_text_is_refused(bench: Bench) {
     let store = bench.store();
     edit(&store, 1).await.item("a", "A").commit(&store).await;
     let good = || async { edit(&store, 2).await.redact("a", "").done() };

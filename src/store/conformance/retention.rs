@@ -20,7 +20,7 @@ const ALL: Retention =
     Retention { versions: 1000, age: Duration::from_secs(1_000_000), bytes: u64::MAX };
 
 /// Two items, one of which changes every ten seconds; the order changes with it.
-async fn filled(bench: &impl Bench, rounds: i64) {
+async fn filled(bench: &Bench, rounds: i64) {
     let store = bench.store();
     for round in 1..=rounds {
         let mut draft = edit(&store, round * 10).await.item("a", &telling(round));
@@ -37,7 +37,7 @@ async fn numbers(store: &Store, name: &str) -> Vec<u32> {
     notes.iter().map(|note| note.updates.value()).collect()
 }
 
-async fn old_versions_and_documents_are_taken_out(bench: impl Bench) {
+async fn old_versions_and_documents_are_taken_out(bench: Bench) {
     filled(&bench, 6).await;
     let store = bench.store();
     let news = feed("news");
@@ -59,7 +59,7 @@ async fn old_versions_and_documents_are_taken_out(bench: impl Bench) {
     assert_eq!(other, Pruned::default());
 }
 
-async fn what_is_in_force_is_never_taken_out(bench: impl Bench) {
+async fn what_is_in_force_is_never_taken_out(bench: Bench) {
     filled(&bench, 5).await;
     let store = bench.store();
     let news = feed("news");
@@ -78,7 +78,7 @@ async fn what_is_in_force_is_never_taken_out(bench: impl Bench) {
     assert_eq!(item.shared.winner.data, markup("back"));
 }
 
-async fn what_is_left_is_whole(bench: impl Bench) {
+async fn what_is_left_is_whole(bench: Bench) {
     filled(&bench, 40).await;
     let store = bench.store();
     let some = Retention { versions: 25, ..ALL };
@@ -92,7 +92,7 @@ async fn what_is_left_is_whole(bench: impl Bench) {
     }
 }
 
-async fn one_call_takes_out_a_bounded_number(bench: impl Bench) {
+async fn one_call_takes_out_a_bounded_number(bench: Bench) {
     let store = bench.store();
     let names: Vec<String> = (0..PRUNE_LIMIT + 7).map(|n| n.to_string()).collect();
     for seconds in 1..=2 {
@@ -111,22 +111,21 @@ fn hours(count: u64) -> Duration {
     Duration::from_secs(count * 3600)
 }
 
-async fn the_log_loses_its_old_end_only(bench: impl Bench) {
-    let mut bench = bench;
+async fn the_log_loses_its_old_end_only(mut bench: Bench) {
     let count = LOG_EPOCHS + 20;
     for seconds in 1..=i64::try_from(count).unwrap() {
         let store = bench.store();
         // What the wall clock says does not count: it leaps ahead and back.
-        bench.clock().leap(time(if seconds < 9 { 99_000_000 } else { seconds }));
+        bench.clock.leap(time(if seconds < 9 { 99_000_000 } else { seconds }));
         if seconds == 11 {
-            bench.clock().set(time(seconds).plus(hours(1)));
+            bench.clock.set(time(seconds).plus(hours(1)));
             store.note_running_time(time(1)).await.unwrap();
         }
         edit(&store, seconds).await.item("a", "A").commit(&store).await;
     }
     let store = bench.store();
-    bench.clock().set(time(0).plus(hours(20)));
-    bench.clock().leap(time(99_000_000));
+    bench.clock.set(time(0).plus(hours(20)));
+    bench.clock.leap(time(99_000_000));
     // The running time that is noted may be far ahead of how long the store was open.
     store.note_running_time(time(99_000_000)).await.unwrap();
     assert_eq!(store.trim_log(hours(40)).await.unwrap(), 0);
@@ -146,7 +145,7 @@ async fn the_log_loses_its_old_end_only(bench: impl Bench) {
     assert_eq!(*store.watch_epochs().borrow(), Epoch(count + 1));
 }
 
-async fn a_pruned_past_says_how_far_it_goes(bench: impl Bench) {
+async fn a_pruned_past_says_how_far_it_goes(bench: Bench) {
     filled(&bench, 6).await;
     let store = bench.store();
     let two = Retention { versions: 2, ..ALL };

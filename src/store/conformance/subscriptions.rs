@@ -57,7 +57,7 @@ fn sorted(mut subscriptions: Vec<Subscription>) -> Vec<Subscription> {
     subscriptions
 }
 
-async fn subscriptions_are_kept_replaced_and_taken_out(bench: impl Bench) {
+async fn subscriptions_are_kept_replaced_and_taken_out(bench: Bench) {
     let store = bench.store();
     assert!(store.subscriptions().await.unwrap().is_empty());
     let all = sorted(["a", "b?c=d&e", "b"].map(subscription).to_vec());
@@ -79,7 +79,7 @@ async fn subscriptions_are_kept_replaced_and_taken_out(bench: impl Bench) {
 }
 
 /// The hub has to say to the subscribers of a feed that was purged that it is gone.
-async fn subscriptions_outlive_their_feed(bench: impl Bench) {
+async fn subscriptions_outlive_their_feed(bench: Bench) {
     let store = bench.store();
     edit(&store, 50).await.item("a", "A").commit(&store).await;
     put(&store, &[subscription("a")]).await.unwrap();

@@ -15,7 +15,7 @@ on_every_store! {
     a_reader_sees_one_revision
 }
 
-async fn writers_of_many_feeds_share_epochs_and_lose_nothing(bench: impl Bench) {
+async fn writers_of_many_feeds_share_epochs_and_lose_nothing(bench: Bench) {
     const FEEDS: usize = 12;
     const ROUNDS: i64 = 6;
     let store = bench.store();
@@ -52,7 +52,7 @@ async fn writers_of_many_feeds_share_epochs_and_lose_nothing(bench: impl Bench) 
     assert!(told.iter().all(|seen| tail.contains(seen)));
 }
 
-async fn one_of_two_changes_on_the_same_base_wins(bench: impl Bench) {
+async fn one_of_two_changes_on_the_same_base_wins(bench: Bench) {
     let store = bench.store();
     for round in 1..=5 {
         let mut changes = Vec::new();
@@ -77,7 +77,7 @@ async fn one_of_two_changes_on_the_same_base_wins(bench: impl Bench) {
     }
 }
 
-async fn a_reader_sees_one_revision(bench: impl Bench) {
+async fn a_reader_sees_one_revision(bench: Bench) {
     /// How many revisions each reader sees while more are written.
     const DIFFERENT: usize = 20;
     /// For how long that is tried.
