@@ -203,13 +203,13 @@ async fn a_copy_goes_on(bench: Bench) {
     full(&bench).await;
     let in_memory = copy(&bench.store(), Kind::Memory).await;
     let on_disk = copy(&bench.store(), Kind::Disk).await;
-    let one = goes_on(&in_memory).await;
-    assert_eq!(one, goes_on(&on_disk).await);
-    assert_eq!(one, goes_on(&bench).await);
+    let one = check_not_closing(&in_memory).await;
+    assert_eq!(one, check_not_closing(&on_disk).await);
+    assert_eq!(one, check_not_closing(&bench).await);
 }
 
 /// What the past is after more has happened; the purged name is used again.
-async fn goes_on(bench: &Bench) -> (Vec<Past>, Vec<String>, Tick) {
+async fn check_not_closing(bench: &Bench) -> (Vec<Past>, Vec<String>, Tick) {
     let store = bench.store();
     for seconds in 40..80 {
         let draft = edit(&store, seconds).await;

@@ -4,6 +4,7 @@
 use super::holder::Holder;
 use super::make::*;
 use super::{Bench, Kind};
+use crate::record::assemble;
 use crate::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -96,7 +97,7 @@ struct Told {
     /// What was sealed, as of then.
     archives: Vec<(ArchiveId, Archive)>,
     /// The revision that a purged predecessor had.
-    floor: u64,
+    purged_revision: u64,
     /// How often an item of a purged predecessor was updated at most.
     updates_before: u32,
     /// The openings of the store that raised its render revision, with what each found.
@@ -299,7 +300,7 @@ impl Model {
         if render > found && told.openings.last().is_none_or(|(last, _)| *last != self.opening) {
             told.openings.push((self.opening, found));
         }
-        let revision = Revision(told.revision().max(told.floor) + 1);
+        let revision = Revision(told.revision().max(told.purged_revision) + 1);
         change.state.revision = revision;
         if let Some(tick) = change.tick {
             let versions = u32::try_from(change.versions.len()).unwrap();
@@ -430,7 +431,7 @@ pub(super) async fn follow(kind: Kind, steps: Vec<Step>) -> (Bench, Model) {
                 let known = known.chain(told.stubs().into_values());
                 let updates = known.map(|known| known.updates.value()).max();
                 *told = Told {
-                    floor: told.floor.max(told.revision()),
+                    purged_revision: told.purged_revision.max(told.revision()),
                     updates_before: updates.unwrap_or(0).max(told.updates_before),
                     ..Told::default()
                 };

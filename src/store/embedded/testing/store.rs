@@ -46,7 +46,8 @@ impl Store {
         feed: &FeedName,
         limit: usize,
     ) -> Result<Vec<ArchiveNote>, StoreError> {
-        let all = self.inner.of_feed(feed, |feed, state| feed.oldest_archives(state, usize::MAX));
+        let all =
+            self.inner.query_feed(feed, |feed, state| feed.oldest_archives(state, usize::MAX));
         Ok(all.await?.into_iter().rev().take(limit).collect())
     }
 }
