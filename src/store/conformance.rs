@@ -7,7 +7,6 @@ mod cases;
 mod conflicts;
 mod cut_short;
 mod evicted;
-mod holder;
 mod incarnations;
 mod indexed;
 mod kept;
@@ -16,6 +15,7 @@ pub(crate) mod make;
 mod model;
 mod on_postgres;
 mod past;
+mod pinned_reader;
 mod retention;
 pub(crate) mod subscriptions;
 mod together;
@@ -28,7 +28,7 @@ use tidegate_core::model::EndpointId;
 
 /// What a store is kept in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum EngineKind {
     Memory,
     Disk,
     Postgres,
@@ -42,7 +42,7 @@ enum Home {
 }
 
 /// A store that can be closed and opened again.
-struct Bench {
+struct StoreFixture {
     store: Arc<Store>,
     clock: ManualClock,
     home: Home,
@@ -52,12 +52,12 @@ fn endpoint() -> EndpointId {
     EndpointId::own("gate.example").unwrap()
 }
 
-impl Bench {
-    fn new(kind: Kind) -> Self {
+impl StoreFixture {
+    fn new(kind: EngineKind) -> Self {
         let home = match kind {
-            Kind::Memory => Home::Memory,
-            Kind::Disk => Home::Disk(tempfile::tempdir().unwrap()),
-            Kind::Postgres => Home::Postgres(TestSchema::new().unwrap()),
+            EngineKind::Memory => Home::Memory,
+            EngineKind::Disk => Home::Disk(tempfile::tempdir().unwrap()),
+            EngineKind::Postgres => Home::Postgres(TestSchema::new().unwrap()),
         };
         Self::open(home, ManualClock::at(make::time(0)))
     }
@@ -76,11 +76,11 @@ impl Bench {
         Self { store: Arc::new(store.unwrap()), clock, home }
     }
 
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> EngineKind {
         match self.home {
-            Home::Memory => Kind::Memory,
-            Home::Disk(_) => Kind::Disk,
-            Home::Postgres(_) => Kind::Postgres,
+            Home::Memory => EngineKind::Memory,
+            Home::Disk(_) => EngineKind::Disk,
+            Home::Postgres(_) => EngineKind::Postgres,
         }
     }
 
@@ -99,9 +99,9 @@ impl Bench {
     /// The same, with the store that it has then.
     async fn again(self, store: Arc<Store>) -> (Self, Arc<Store>) {
         drop(store);
-        let bench = self.reopen().await;
-        let store = bench.store();
-        (bench, store)
+        let fixture = self.reopen().await;
+        let store = fixture.store();
+        (fixture, store)
     }
 }
 
@@ -109,30 +109,30 @@ impl Bench {
 macro_rules! on_every_store {
     ($($case:ident)+) => {
         mod memory {
-            use crate::conformance::{Bench, Kind};
+            use crate::conformance::{StoreFixture, EngineKind};
             $(
                 #[tokio::test]
                 async fn $case() {
-                    super::$case(Bench::new(Kind::Memory)).await;
+                    super::$case(StoreFixture::new(EngineKind::Memory)).await;
                 }
             )+
         }
         mod on_disk {
-            use crate::conformance::{Bench, Kind};
+            use crate::conformance::{StoreFixture, EngineKind};
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $case() {
-                    super::$case(Bench::new(Kind::Disk)).await;
+                    super::$case(StoreFixture::new(EngineKind::Disk)).await;
                 }
             )+
         }
         mod on_postgres {
-            use crate::conformance::{Bench, Kind};
+            use crate::conformance::{StoreFixture, EngineKind};
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $case() {
                     if crate::testing::is_tested() {
-                        super::$case(Bench::new(Kind::Postgres)).await;
+                        super::$case(StoreFixture::new(EngineKind::Postgres)).await;
                     }
                 }
             )+

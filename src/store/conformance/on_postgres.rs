@@ -1,7 +1,7 @@
 //! Random histories on PostgreSQL, where there is one ([`crate::postgres`]).
 
 use super::model::{self, step};
-use super::{Bench, Kind, carry};
+use super::{EngineKind, StoreFixture, carry};
 use crate::testing::is_tested;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -11,16 +11,16 @@ proptest! {
     #[test]
     fn postgres_agrees_with_the_model(steps in vec(step(), 1..30)) {
         if is_tested() {
-            model::run(Kind::Postgres, steps);
+            model::run(EngineKind::Postgres, steps);
         }
     }
 
     #[test]
     fn copies_in_postgres_answer_alike(steps in vec(step(), 1..20)) {
         if is_tested() {
-            carry::run(Kind::Postgres, Kind::Disk, steps.clone());
-            carry::run(Kind::Disk, Kind::Postgres, steps.clone());
-            carry::run(Kind::Memory, Kind::Postgres, steps);
+            carry::run(EngineKind::Postgres, EngineKind::Disk, steps.clone());
+            carry::run(EngineKind::Disk, EngineKind::Postgres, steps.clone());
+            carry::run(EngineKind::Memory, EngineKind::Postgres, steps);
         }
     }
 }
@@ -29,8 +29,8 @@ proptest! {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_on_disk_comes_there_and_back() {
     if is_tested() {
-        let bench = Bench::new(Kind::Disk);
-        carry::full(&bench).await;
-        carry::there_and_back(&bench, Kind::Postgres).await;
+        let fixture = StoreFixture::new(EngineKind::Disk);
+        carry::fill(&fixture).await;
+        carry::there_and_back(&fixture, EngineKind::Postgres).await;
     }
 }

@@ -73,14 +73,14 @@ impl DatabaseAddress {
         Ok(Self { config, shown })
     }
 
-    /// A pool of at most `size` connections, none of which is open yet.
+    /// A pool of at most `most` connections, none of which is open yet.
     pub(super) fn pool(&self, most: usize) -> Result<Pool, StoreError> {
         // The certificates that are trusted for publishers are not trusted for the database.
         let trust = ServerTrust::with(&[]).map_err(|error| unprepared(error.into()))?;
         self.pool_by(trust, most)
     }
 
-    /// A pool whose servers are verified by `verifier`.
+    /// A pool whose servers are verified by `trust`.
     fn pool_by(&self, trust: ServerTrust, most: usize) -> Result<Pool, StoreError> {
         if self.config.get_ssl_mode() == SslMode::Require && !trust.has_authorities {
             return Err(unprepared(NO_AUTHORITIES.into()));
