@@ -1,10 +1,10 @@
-//! Which feeds have changed lately, for whoever keeps up something that follows from all of them.
+//! The feeds that changed lately, for caches that depend on all feeds.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tidegate_core::model::FeedName;
 
-/// How many changes are remembered. Who is further behind looks at all feeds.
+/// How many changes are remembered. A reader that is further behind checks all feeds.
 const REMEMBERED: usize = 65_536;
 
 /// The feeds that have changed lately.
@@ -13,7 +13,7 @@ pub struct ChangedFeeds(Mutex<NumberedChanges>);
 
 #[derive(Debug, Default)]
 struct NumberedChanges {
-    /// The changes before the first of `feeds`.
+    /// The number of changes before the first of `feeds`.
     forgotten: u64,
     /// A feed for each change, oldest first.
     feeds: VecDeque<FeedName>,
@@ -26,7 +26,7 @@ impl NumberedChanges {
 }
 
 impl ChangedFeeds {
-    /// Notes that a feed has changed. What it is now can be read already.
+    /// Notes a change of a feed, whose new state can be read already.
     pub fn note(&self, feed: &FeedName) {
         let mut all = self.lock();
         all.feeds.push_back(feed.clone());

@@ -1,4 +1,4 @@
-//! What a change must hold before the store takes it. Pure.
+//! Checks a change before the store takes it. Pure.
 
 use super::limits::VALUE_LIMIT;
 use super::{CommitError, StoreError};
@@ -7,9 +7,9 @@ use tidegate_core::model::{
     Chain, Change, Conflicting, FeedState, LedgerEntry, NewVersion, Revision, SyncId,
 };
 
-/// Checks that a change was computed from the feed's state as it stands, and that it agrees with
-/// itself. `order`: that of the reader view as it stands. `stored` says whether an item is known already; every known
-/// item has bytes, since this check lets none in without.
+/// Checks that a change was computed from the present state of the feed, and that it agrees with itself. `order`:
+/// that of the present reader view. `stored` tells whether an item exists; every known item has bytes, since this
+/// check admits none without.
 pub(super) fn check(
     change: &Change,
     before: Option<&FeedState>,
@@ -20,11 +20,11 @@ pub(super) fn check(
     if change.base != revision {
         return Err(CommitError::Conflict(revision));
     }
-    sizes(change)?;
+    check_sizes(change)?;
     let agrees = agrees_with_itself(change, before, order);
     let (known, versioned) = agrees.map_err(|what| invalid(change, what))?;
 
-    // What the change itself does not answer is asked of the store.
+    // Items that the change does not have are looked up in the store.
     let must_be_stored = |id: &SyncId, what: &dyn Fn() -> String| match stored(id) {
         Ok(true) => Ok(()),
         Ok(false) => Err(invalid(change, what())),
@@ -61,18 +61,18 @@ fn agrees_with_itself<'a>(
     before: Option<&FeedState>,
     order: &[SyncId],
 ) -> Result<(HashMap<&'a SyncId, &'a LedgerEntry>, HashSet<&'a SyncId>), String> {
-    ticks(change, before)?;
+    check_ticks(change, before)?;
     if change.state.hold.is_none() && change.kept.as_ref().is_some_and(|kept| !kept.is_empty()) {
         return Err("it keeps entries though nothing is held".to_owned());
     }
     let known = ledger(change)?;
     let versioned = versions(change, &known)?;
     latest(change, &versioned)?;
-    redacted(change, &known)?;
-    seals(change, before)?;
-    touched(change, &known)?;
-    conflicts(change, &known)?;
-    evicted(change, order, &known)?;
+    check_redacted(change, &known)?;
+    check_seals(change, before)?;
+    check_touched(change, &known)?;
+    check_conflicts(change, &known)?;
+    check_evicted(change, order, &known)?;
     Ok((known, versioned))
 }
 
@@ -80,8 +80,8 @@ pub(super) fn invalid(change: &Change, what: String) -> CommitError {
     CommitError::Store(StoreError::Invalid { feed: change.feed.clone(), what })
 }
 
-/// Bytes that no store takes, however they are kept.
-fn sizes(change: &Change) -> Result<(), StoreError> {
+/// Refuses bytes that no engine can store.
+fn check_sizes(change: &Change) -> Result<(), StoreError> {
     let feed = &change.feed;
     let versions = change.versions.iter();
     let versions = versions.filter_map(|version| Some((&version.id, version.markup.as_ref()?)));
@@ -91,13 +91,13 @@ fn sizes(change: &Change) -> Result<(), StoreError> {
         bytes.map(|markup| (&conflicting.id, markup))
     });
     for (id, markup) in versions.chain(latest).chain(conflicts) {
-        bounded(markup.xml.len(), || format!("the item {id} of the feed {feed}"))?;
+        check_size(markup.xml.len(), || format!("the item {id} of the feed {feed}"))?;
     }
     let skeleton = change.skeleton.as_ref().map_or(0, |skeleton| skeleton.text.len());
-    bounded(skeleton, || format!("the document around the entries of {feed}"))
+    check_size(skeleton, || format!("the document around the entries of {feed}"))
 }
 
-fn bounded(size: usize, what: impl FnOnce() -> String) -> Result<(), StoreError> {
+fn check_size(size: usize, what: impl FnOnce() -> String) -> Result<(), StoreError> {
     if size > VALUE_LIMIT {
         Err(StoreError::TooLarge { what: what(), size, limit: VALUE_LIMIT })
     } else {
@@ -105,9 +105,9 @@ fn bounded(size: usize, what: impl FnOnce() -> String) -> Result<(), StoreError>
     }
 }
 
-/// A tick comes with versions, with a change of the feed's head that is told, or begins the sync view's
-/// window anew, and is later than the last one (CONTRACT, Words).
-fn ticks(change: &Change, before: Option<&FeedState>) -> Result<(), String> {
+/// A tick comes with versions, with an announced change of the feed's head, or with a new window of the sync view,
+/// and is later than the last one (CONTRACT, Words).
+fn check_ticks(change: &Change, before: Option<&FeedState>) -> Result<(), String> {
     let last = before.and_then(|state| state.tick);
     let tells_head = before.is_some_and(|state| state.told.told != change.state.told.told);
     let is_empty = change.versions.is_empty() && !tells_head;
@@ -127,7 +127,7 @@ fn ticks(change: &Change, before: Option<&FeedState>) -> Result<(), String> {
     }
 }
 
-/// These ids, each of which stands there once.
+/// The ids, each of which must be there once.
 fn once<'a>(
     what: &str,
     ids: impl Iterator<Item = &'a SyncId>,
@@ -162,7 +162,7 @@ fn versions<'a>(
 }
 
 /// A redaction must not leave an item without bytes to show.
-fn redacted(change: &Change, known: &HashMap<&SyncId, &LedgerEntry>) -> Result<(), String> {
+fn check_redacted(change: &Change, known: &HashMap<&SyncId, &LedgerEntry>) -> Result<(), String> {
     for id in &change.redacted {
         if known.get(id).is_none_or(|known| !known.is_redacted()) {
             return Err(format!("it redacts {id} and does not say so in the ledger"));
@@ -176,8 +176,8 @@ fn redacted(change: &Change, known: &HashMap<&SyncId, &LedgerEntry>) -> Result<(
     Ok(())
 }
 
-/// Whoever knows an earlier document is told of what is new in this one by these.
-fn touched(change: &Change, known: &HashMap<&SyncId, &LedgerEntry>) -> Result<(), String> {
+/// Readers of an earlier document learn the changes of this one by these fields.
+fn check_touched(change: &Change, known: &HashMap<&SyncId, &LedgerEntry>) -> Result<(), String> {
     let versions = change.versions.iter().map(|version| &version.id);
     for id in versions.chain(change.latest.iter().map(|(id, _)| id)) {
         let Some(entry) = known.get(id) else {
@@ -192,7 +192,7 @@ fn touched(change: &Change, known: &HashMap<&SyncId, &LedgerEntry>) -> Result<()
 }
 
 /// The ledger says how many conflicts an item has, and they are versions of that item.
-fn conflicts(change: &Change, known: &HashMap<&SyncId, &LedgerEntry>) -> Result<(), String> {
+fn check_conflicts(change: &Change, known: &HashMap<&SyncId, &LedgerEntry>) -> Result<(), String> {
     once("lists of conflicts of", change.conflicts.iter().map(|of| &of.id))?;
     for Conflicting { id, versions } in &change.conflicts {
         let noted = known.get(id).map(|known| known.conflicts);
@@ -209,8 +209,8 @@ fn conflicts(change: &Change, known: &HashMap<&SyncId, &LedgerEntry>) -> Result<
     Ok(())
 }
 
-/// What leaves the ledger changes in nothing else, and what comes back has bytes.
-fn evicted(
+/// An item that leaves the ledger changes in no other way, and one that comes back has bytes.
+fn check_evicted(
     change: &Change,
     order: &[SyncId],
     known: &HashMap<&SyncId, &LedgerEntry>,
@@ -248,7 +248,7 @@ fn latest(change: &Change, versioned: &HashSet<&SyncId>) -> Result<(), String> {
 }
 
 /// Checks that what a change seals and drops follows the chain as it stands.
-fn seals(change: &Change, before: Option<&FeedState>) -> Result<(), String> {
+fn check_seals(change: &Change, before: Option<&FeedState>) -> Result<(), String> {
     let nothing = Chain::default();
     let old = before.map_or(&nothing, |state| &state.archives);
     let new = &change.state.archives;

@@ -1,20 +1,20 @@
-//! Whether a store takes anything in, and why not: answered from memory, also while it is closed.
+//! The condition of a store, and whether it takes in new content: answered from memory, also while it is closed.
 
 use super::{KnownGateway, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{Time, counted, shown_size};
 
-/// The difference between this machine's clock and its database's, in milliseconds, beyond which is warned.
+/// The clock difference to the database, in milliseconds, above which a warning is shown.
 pub(super) const CLOCK_LIMIT: u64 = 2_000;
 
-/// What of a store does not work.
+/// The condition of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StoreCondition {
     /// It stopped after a failure.
     pub stop: Option<StoreStop>,
     pub space: SpaceStatus,
-    /// For how long the database has not answered, where that is so long that what is shown of it may be old.
+    /// How long the database has not answered, once that is so long that the copy in memory may be old.
     pub unanswered: Option<Duration>,
     /// The gateways over the same database, with this one; none where there can be only one.
     pub gateways: Arc<[KnownGateway]>,
@@ -38,11 +38,12 @@ pub struct StoreStop {
 /// The space of a store on disk as it was measured last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SpaceStatus {
-    /// What this process may still write to the file system, against what must stay free (`store.min_free`).
+    /// The bytes that this process may still write to the file system, against those that must stay free
+    /// (`store.min_free`).
     pub free: Option<SpaceReading>,
     /// The bytes that the files of the data folder take.
     pub used: Option<u64>,
-    /// The same against what they may take (`store.max_size`), where there is a limit.
+    /// The bytes that the data folder takes against their limit (`store.max_size`), where there is one.
     pub taken: Option<SpaceReading>,
 }
 
@@ -51,12 +52,12 @@ pub struct SpaceStatus {
 pub struct SpaceReading {
     pub bytes: u64,
     pub limit: u64,
-    /// Whether nothing new is taken in because of them.
+    /// Whether new content is refused.
     pub is_short: bool,
 }
 
 impl SpaceStatus {
-    /// An error where nothing new is taken in.
+    /// An error while new content is refused.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         let short = |reading: Option<SpaceReading>| reading.filter(|reading| reading.is_short);
         let said = short(self.free).map(SpaceReading::too_little_free);
@@ -66,7 +67,7 @@ impl SpaceStatus {
 }
 
 impl SpaceReading {
-    /// What is said where too little is free.
+    /// The message of a low file system.
     pub(super) fn too_little_free(self) -> String {
         format!(
             "nothing new is taken in: the file system of the data folder has {} free, and {} must \
@@ -76,7 +77,7 @@ impl SpaceReading {
         )
     }
 
-    /// What is said where too much is taken.
+    /// The message of a folder at its limit.
     pub(super) fn too_much_taken(self) -> String {
         format!(
             "nothing new is taken in: the data folder takes {}, and may take {} (store.max_size); \
@@ -88,12 +89,12 @@ impl SpaceReading {
 }
 
 impl StoreCondition {
-    /// What differs between the settings of gateways over the same database.
+    /// The message of gateways over one database with different settings.
     pub fn differences(&self) -> impl Iterator<Item = String> {
         self.gateways.iter().filter_map(KnownGateway::difference)
     }
 
-    /// What is said where this machine's clock is not the database's.
+    /// The message of a clock that differs from the database.
     pub fn clock_difference(&self) -> Option<String> {
         let milliseconds = self.clock_ahead.unsigned_abs();
         let side = if self.clock_ahead < 0 { "behind" } else { "ahead of" };
@@ -104,7 +105,7 @@ impl StoreCondition {
         (milliseconds > CLOCK_LIMIT).then(said)
     }
 
-    /// An error where nothing new can be taken in.
+    /// An error while new content cannot be taken in.
     pub fn check_intake(&self) -> Result<(), StoreError> {
         if let Some(stop) = &self.stop {
             return Err(StoreError::Stopped(Box::new(stop.clone())));

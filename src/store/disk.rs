@@ -57,10 +57,10 @@ impl Store {
     }
 }
 
-/// Puts something before an engine: tests let it fail.
+/// Wraps an engine: tests make it fail.
 type WrapEngine = dyn Fn(Arc<dyn Engine>) -> Arc<dyn Engine> + Send;
 
-/// A database with what it has, and the note of the last epoch.
+/// An opened database, its records, and the file that notes the last epoch.
 pub(super) type FoundStore = (Records, Found, NumberNote);
 
 /// Opens the store in a folder that is this process's own, as often as needed.
@@ -72,18 +72,19 @@ pub(super) struct StoreOpener {
 }
 
 impl StoreOpener {
-    /// One of this folder.
+    /// Opens the store in this folder.
     fn new(folder: Arc<StoreFolder>) -> Self {
         Self { folder, wrap: Box::new(|engine| engine), pauses: ReopenPauses::default() }
     }
 
-    /// Opens the store. The folder is let go of last, whatever fails: the database may write until it is dropped.
+    /// Opens the store. The lock of the folder is dropped last, whatever fails: the database may write until it is
+    /// dropped.
     fn open(self, request: OpenRequest, clock: Arc<dyn Clock>) -> Result<Store, StoreError> {
         let opened = self.begin(self.open_database()?, request)?;
         Store::in_folder(opened, clock, self)
     }
 
-    /// Opens the database, and checks that it has everything up to its mark.
+    /// Opens the database, and checks that it is not behind the mark of the folder.
     fn open_database(&self) -> Result<FoundStore, StoreError> {
         let folder = &self.folder;
         let mark = folder.mark()?;
@@ -93,14 +94,14 @@ impl StoreOpener {
             source,
         })?;
         let engine = SledEngine::open(folder.path(), &folder.database())?;
-        let records = Records::of((self.wrap)(Arc::new(engine)));
+        let records = Records::new((self.wrap)(Arc::new(engine)));
         let found = inspect(&records)?;
         let lost = match (mark, &found.identity) {
             (None, _) => None,
             (Some(_), None) => Some("the store was used, and is empty now"),
             (Some(mark), Some(identity)) => {
                 let epoch = mark.epoch.max(noted);
-                let is_behind = identity.fence < mark.fence || found.sealed.0 < epoch;
+                let is_behind = identity.fence < mark.fence || found.newest.0 < epoch;
                 (is_behind || identity.endpoint != mark.endpoint)
                     .then_some("what is stored is older than what the store had reached")
             }
@@ -113,13 +114,13 @@ impl StoreOpener {
 
     /// Opens the database again after a failure, and reads what it has.
     pub(super) fn find(&self) -> Result<FoundStore, StoreError> {
-        // Where nothing can be written, opening would fail too, after much reading.
+        // A full disk would fail the opening as well, after much reading.
         self.folder.try_writing()?;
         files::forget_cached(&self.folder);
         self.open_database()
     }
 
-    /// Begins to use what was found.
+    /// Counts the opening, and finishes purges and large changes.
     pub(super) fn begin(
         &self,
         (records, found, reached): FoundStore,
@@ -128,7 +129,7 @@ impl StoreOpener {
         let opened = begin(&records, found, request)?;
         let (identity, found) = &opened;
         let (endpoint, fence) = (identity.endpoint.clone(), identity.fence);
-        let mark = Mark { endpoint, fence, epoch: found.sealed.0 };
+        let mark = Mark { endpoint, fence, epoch: found.newest.0 };
         self.folder.set_mark(&mark)?;
         let folder = Arc::clone(&self.folder);
         let folder = Arc::new(OpenFolder { folder, mark, reached: Mutex::new(reached) });
@@ -148,27 +149,26 @@ impl OpenFolder {
     pub(super) fn note_reached(&self, epoch: Epoch) {
         let note = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = note.write(epoch.0) {
-            // It serves only to notice damage; the store itself is durable.
+            // The note serves only to detect damage; the store itself is durable.
             tracing::warn!(error = %error, "the store could not note what it has reached");
         }
     }
 
-    /// Notes what the store had reached when it was closed.
+    /// Notes the state of the store at its end.
     pub(super) fn note_end(&self, epoch: Epoch) {
         if let Err(error) = self.folder.set_mark(&Mark { epoch, ..self.mark.clone() }) {
-            // The mark of the start still stands, and so does the note of the last epoch.
+            // The mark of the start and the note of the last epoch are still there.
             tracing::warn!(error = %error, "the store could not note where it ended");
         }
     }
 }
 
-/// Notes a number as it grows, without waiting for the disk: after a loss of power the note may be behind
-/// what it tells of, and is never ahead of it.
+/// A growing number in a file that is not synced: after a loss of power it may be too low, and is never too high.
 pub(super) struct NumberNote(File);
 
 impl NumberNote {
-    /// Opens a note or makes one: what it says, zero where there is none or half of one, and where to write
-    /// the next number.
+    /// Opens the file, or makes it: its number, zero where there is none or half of one, and the place of the next
+    /// number.
     fn open(path: &Path) -> io::Result<(u64, Self)> {
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false);

@@ -1,14 +1,16 @@
 //! A store within this process: what a feed's records mean, written once over a database
 //! ([`super::engine`]).
 //!
-//! On disk and in memory, writes go to one committer, which groups them ([`committer`]); a large one is made certain
-//! first, and then applied in portions ([`redo`]). Who reads a feed holds its lock, which a change of it has to itself from
-//! when it is planned until it is published. After a write that may not have become durable, nothing is acknowledged or published, and only states are
-//! answered, until the store was opened again ([`reopen`]). On disk the committer has a thread of its own, and reads run
-//! on blocking threads, a bounded number at a time. In memory nothing blocks, and all is done where it is asked for.
+//! On disk and in memory, one committer does all writes, in groups ([`committer`]). A change that is too large for
+//! one transaction is first noted whole, then applied in portions ([`redo`]). A reader of a feed holds its lock; a
+//! change holds it alone from planning until publication. After a write that may not be durable, the store
+//! acknowledges and publishes nothing and answers only states, until it was opened again ([`reopen`]). On disk the
+//! committer has its own thread, and reads run on a bounded number of blocking threads. In memory nothing blocks, so
+//! all work is done in the caller.
 //!
-//! In PostgreSQL, which several gateways write, each write is a transaction ([`transactions`]), each read is made as of
-//! one moment, and what gateways have in memory follows what the database numbers ([`follow`]).
+//! In PostgreSQL, which several gateways write, each write is a transaction ([`transactions`]) and each read has a
+//! snapshot. Each gateway updates its copy in memory from the notes of changes that the database numbers
+//! ([`follow`]).
 
 mod archives;
 mod committer;
@@ -26,7 +28,6 @@ mod prune;
 mod purge;
 mod read;
 mod reader;
-mod reading;
 mod records;
 mod redo;
 mod reopen;
@@ -51,8 +52,8 @@ pub(super) use self::reopen::{ReopenPauses, Reopened};
 
 use self::committer::{CommitRequest, Committer};
 use self::follow::Following;
-use self::reading::READS;
-use self::shared::{StoreShared, broken};
+use self::reader::READS;
+use self::shared::{StoreShared, committer_failed};
 use super::disk::{OpenFolder, StoreOpener};
 use super::engine::MemoryEngine;
 use super::postgres::Database;
@@ -72,66 +73,65 @@ const REQUESTS: usize = 1024;
 pub struct Store {
     endpoint: EndpointId,
     sup_ids: SupIdBasis,
-    /// Who shares its database, with this gateway.
+    /// The gateways that share its database, this one included.
     gateways: Option<Arc<Gateways>>,
     /// The space on its file system, where that is watched.
     space: Option<Arc<FreeSpace>>,
     inner: Arc<StoreInner>,
 }
 
-/// What a request takes with it, which may go on when nobody waits for it any more.
+/// The part of a store that running requests share; it may outlive the caller of a request.
 struct StoreInner {
     shared: Arc<StoreShared>,
-    /// The turns to read.
-    reads: Arc<Semaphore>,
+    /// Bounds the reads at a time.
+    read_permits: Arc<Semaphore>,
     /// Whether reading and writing wait for a disk.
     blocks: bool,
     open: RwLock<OpenState>,
-    /// No change is begun any more.
+    /// The store is about to be closed: new changes are refused.
     is_closing: AtomicBool,
     /// The thread that writes.
     committer: Mutex<Option<JoinHandle<()>>>,
-    /// What is known of a database that others write to as well.
+    /// How current the copy in memory is, where other gateways write to the database as well.
     following: Option<Arc<Following>>,
 }
 
 /// Whether the store is open.
 enum OpenState {
     Open(OpenStore),
-    /// It failed, and is opened again.
-    Again,
+    /// A write failed; the store is being opened again.
+    Reopening,
     Closed,
 }
 
-/// What goes when the store is closed.
+/// The parts that closing the store drops.
 #[derive(Clone)]
 struct OpenStore {
     records: Records,
     writer: Writer,
-    /// The folder, where it has one; gone last.
+    /// The data folder, where there is one; dropped last.
     folder: Option<Arc<OpenFolder>>,
 }
 
-/// Where writes are done.
+/// The way in which writes are done.
 #[derive(Clone)]
 enum Writer {
-    /// In a thread of their own.
+    /// By the thread of the committer.
     Thread(mpsc::Sender<CommitRequest>),
-    /// Where they are asked for.
+    /// In the calling task.
     Here(Arc<Mutex<Committer>>),
-    /// In a database that others write to as well: each is a transaction.
+    /// As transactions of a database that other gateways write to as well.
     Transactions(Arc<Database>),
 }
 
 impl Store {
-    /// Waits until everything that was accepted is durable, and lets go of the folder. Every later
-    /// call answers [`StoreError::Closed`].
+    /// Waits until every accepted change is durable, and releases the folder. Every later call answers
+    /// [`StoreError::Closed`].
     pub async fn close(&self) -> Result<(), StoreError> {
-        // Changes break off and are undone, and every reader that began before has let go of the records,
-        // once all turns are here.
+        // With all read permits in hand, changes have broken off and every earlier reader has dropped the records.
         self.inner.is_closing.store(true, Ordering::Release);
-        let all = self.inner.all_turns().await;
-        let Some(rest) = self.inner.take() else { return Err(StoreError::Closed) };
+        let all = self.inner.acquire_all_read_permits().await;
+        let Some(rest) = self.inner.begin_close() else { return Err(StoreError::Closed) };
         if !self.inner.blocks {
             rest();
             return self.inner.shared.health();
@@ -148,7 +148,7 @@ impl Store {
         endpoint: Option<EndpointId>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StoreError> {
-        let records = Records::of(Arc::new(MemoryEngine::default()));
+        let records = Records::new(Arc::new(MemoryEngine::default()));
         Self::over_memory(records, OpenRequest { endpoint, sup_ids: None }, clock)
     }
 
@@ -159,7 +159,7 @@ impl Store {
     ) -> Result<Self, StoreError> {
         let found = inspect(&records)?;
         let opened = open::begin(&records, found, request)?;
-        let written = (opened.1.list_writes, opened.1.sealed);
+        let written = (opened.1.list_writes, opened.1.newest);
         let shared = Arc::new(StoreShared::new(opened, clock));
         let committer = Committer::new(records.clone(), None, &shared, written);
         let writer = Writer::Here(Arc::new(Mutex::new(committer)));
@@ -167,13 +167,13 @@ impl Store {
         Ok(Self::new(StoreInner::new(shared, open, false, None)))
     }
 
-    /// A store in a folder, as it was opened by what opens it again after a failure.
+    /// A store in a folder that `opener` has opened.
     pub(super) fn in_folder(
         Reopened { records, opened, folder }: Reopened,
         clock: Arc<dyn Clock>,
         opener: StoreOpener,
     ) -> Result<Self, StoreError> {
-        let written = (opened.1.list_writes, opened.1.sealed);
+        let written = (opened.1.list_writes, opened.1.newest);
         let shared = Arc::new(StoreShared::new(opened, clock));
         let folder = Some(folder);
         let committer = Committer::new(records.clone(), folder.clone(), &shared, written);
@@ -189,32 +189,33 @@ impl Store {
         Ok(Self::new(inner))
     }
 
-    /// A store in a database that others write to as well, as it was found.
+    /// A store in a database that other gateways write to as well, over the image `opened`, which was read at
+    /// `position`.
     pub(super) fn in_database(
         database: &Arc<Database>,
         (opened, position): (Opened, i64),
         clock: Arc<dyn Clock>,
     ) -> Self {
         let shared = Arc::new(StoreShared::new(opened, clock));
-        let (following, looked) = Following::new(follow::UNSEEN_LIMIT);
-        let records = Records::of(Arc::new(database.engine()));
+        let (following, sender) = Following::new(follow::UNSEEN_LIMIT);
+        let records = Records::new(Arc::new(database.engine()));
         let writer = Writer::Transactions(Arc::clone(database));
         let open = OpenStore { records, writer, folder: None };
         let inner = StoreInner::new(shared, open, true, Some(Arc::clone(&following)));
         let (within, followed) = (Arc::downgrade(&inner), Arc::downgrade(database));
-        database.spawn(follow::follow(within, followed, (following, looked), position));
+        database.spawn(follow::follow(within, followed, (following, sender), position));
         let mut store = Self::new(inner);
         store.gateways = Some(Arc::clone(database.gateways()));
         store
     }
 
-    /// One that is its gateway's alone.
+    /// A store that no other gateway writes to.
     fn new(inner: Arc<StoreInner>) -> Self {
         let IdentityRecord { endpoint, sup_ids, .. } = inner.shared.identity();
         Self { endpoint, sup_ids, gateways: None, space: None, inner }
     }
 
-    /// Takes nothing new in while the file system has too little space.
+    /// Refuses new content while the file system has too little space.
     #[must_use]
     pub fn with_space(mut self, space: Arc<FreeSpace>) -> Self {
         self.space = Some(space);
@@ -231,7 +232,7 @@ impl StoreInner {
     ) -> Arc<Self> {
         Arc::new(Self {
             shared,
-            reads: Arc::new(Semaphore::new(READS as usize)),
+            read_permits: Arc::new(Semaphore::new(READS as usize)),
             blocks,
             open: RwLock::new(OpenState::Open(open)),
             is_closing: AtomicBool::new(false),
@@ -243,20 +244,20 @@ impl StoreInner {
     fn opened(&self) -> Result<OpenStore, StoreError> {
         match &*self.open.read().unwrap_or_else(PoisonError::into_inner) {
             OpenState::Open(open) => Ok(open.clone()),
-            OpenState::Again => Err(self.unserved()),
+            OpenState::Reopening => Err(self.stop_error()),
             OpenState::Closed => Err(StoreError::Closed),
         }
     }
 
-    /// The records, where the store works and its database is seen.
+    /// The records; an error while the store is stopped, or the database was not seen for too long.
     fn records(&self) -> Result<Records, StoreError> {
         let records = self.opened()?.records;
         self.following.as_ref().map_or(Ok(()), |following| following.check_seen())?;
         self.shared.health().map(|()| records)
     }
 
-    /// An error where nothing is answered from memory; not where the store is opened again, for what was published is
-    /// durable.
+    /// An error where states in memory must not be answered. While the store is opened again they may be: what was
+    /// published is durable.
     fn check_answers(&self) -> Result<(), StoreError> {
         if self.is_closed() {
             return Err(StoreError::Closed);
@@ -272,13 +273,13 @@ impl StoreInner {
         std::mem::replace(&mut *self.open.write().unwrap_or_else(PoisonError::into_inner), state)
     }
 
-    /// Why nobody serves a request.
-    fn unserved(&self) -> StoreError {
-        self.shared.health().err().unwrap_or_else(broken)
+    /// The reason why no request is served.
+    fn stop_error(&self) -> StoreError {
+        self.shared.health().err().unwrap_or_else(committer_failed)
     }
 
-    /// Asks the committer to do `work`, and waits until that is durable.
-    async fn ask<T: Send + 'static>(
+    /// Sends `work` to the committer, and waits until it is durable.
+    async fn submit<T: Send + 'static>(
         &self,
         scope: WriteScope,
         work: impl FnOnce(&mut Committer) -> Result<T, CommitError> + Send + 'static,
@@ -288,20 +289,20 @@ impl StoreInner {
         match self.opened()?.writer {
             Writer::Thread(requests) => {
                 if requests.send(request(work)).await.is_err() {
-                    return Err(self.unserved().into());
+                    return Err(self.stop_error().into());
                 }
             }
             Writer::Here(committer) => {
-                committer.lock().map_err(|_| broken())?.serve(vec![request(work)]);
+                committer.lock().map_err(|_| committer_failed())?.serve(vec![request(work)]);
             }
             Writer::Transactions(_) => return self.transact(scope, Vec::new(), work).await,
         }
-        // Whether a request that the committer took with it was carried out is unknown.
-        answer.await.unwrap_or_else(|_| Err(CommitError::Ambiguous(self.unserved())))
+        // The committer ended with the request: unknown whether it was carried out.
+        answer.await.unwrap_or_else(|_| Err(CommitError::Ambiguous(self.stop_error())))
     }
 
-    /// Does `work` to its end, also where nobody waits for it any more.
-    async fn to_the_end<T: Send + 'static>(
+    /// Runs `work` to its end even if the caller is dropped.
+    async fn run_to_end<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, CommitError>> + Send + 'static,
     ) -> Result<T, CommitError> {
@@ -313,11 +314,11 @@ impl StoreInner {
             .unwrap_or_else(|error| Err(CommitError::Ambiguous(StoreError::failed("write", error))))
     }
 
-    /// Takes what goes when the store is closed: the rest is to be run where blocking is allowed.
-    fn take(&self) -> Option<impl FnOnce() + Send + 'static + use<>> {
+    /// Marks the store as closed; answers the rest of closing, which blocks. `None` where it was closed before.
+    fn begin_close(&self) -> Option<impl FnOnce() + Send + 'static + use<>> {
         let open = match self.replace(OpenState::Closed) {
             OpenState::Open(open) => Some(open),
-            OpenState::Again => None,
+            OpenState::Reopening => None,
             OpenState::Closed => return None,
         };
         let thread = self.committer.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -326,10 +327,10 @@ impl StoreInner {
     }
 }
 
-/// Waits for the committer, lets go of the database and notes what the store has reached. Blocks.
+/// Waits for the committer, drops the database and notes the last epoch in the folder. Blocks.
 fn close(open: Option<OpenStore>, committer: Option<JoinHandle<()>>, shared: &StoreShared) {
     let Some(OpenStore { records, writer, folder }) = open else {
-        // Opening it again ends soon; there is nothing to note.
+        // The store was being opened again, which ends by itself: there is no state to note.
         drop(committer.map(JoinHandle::join));
         return;
     };
@@ -337,13 +338,13 @@ fn close(open: Option<OpenStore>, committer: Option<JoinHandle<()>>, shared: &St
     let ended = committer.is_none_or(|thread| thread.join().is_ok());
     drop(records);
     if let Some(folder) = folder.filter(|_| ended && shared.health().is_ok()) {
-        folder.note_end(*shared.sealed.borrow());
+        folder.note_end(*shared.newest.borrow());
     }
 }
 
 impl Drop for Store {
     fn drop(&mut self) {
-        if let Some(rest) = self.inner.take() {
+        if let Some(rest) = self.inner.begin_close() {
             rest();
         }
     }

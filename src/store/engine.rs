@@ -1,7 +1,8 @@
-//! What the store needs of a database: entries in classes, each with a key and a value, in the order of
-//! their keys; changed all or nothing, made durable by a barrier.
+//! The interface of a database to the store: entries in classes, each with a key and a value, in the order of their
+//! keys; changed all or nothing, made durable by a barrier.
 //!
-//! sled is such a database ([`super::sled`]), PostgreSQL ([`super::postgres`]) and an ordered map in memory are others. What an entry means is the store's own ([`super::embedded`]), and written once for all.
+//! Implemented by sled ([`super::sled`]), PostgreSQL ([`super::postgres`]) and an ordered map in memory. The meaning
+//! of entries is in [`super::embedded`], once for all engines.
 
 mod memory;
 #[cfg(any(test, feature = "testing"))]
@@ -40,27 +41,28 @@ macro_rules! classes {
 }
 
 classes! {
-    /// What the store says of itself, by name: its format, whose it is.
+    /// The format number and the identity of the store, by name.
     Gateway gateway 1
-    /// What operators say of feeds.
+    /// Records of feeds, as operators configured them.
     Feeds feeds 2
-    /// What polling remembers of feeds.
+    /// Poll states of feeds.
     Polls polls 3
     /// The change log: a record for each change.
     Log log 4
     /// Subscriptions of the hub, by id.
     Subscriptions subscriptions 5
-    /// What is left of purged feeds, large documents while they are taken in, and large changes that are under way.
+    /// Purge marks, notes of large documents while they are taken in, and large changes before their commit.
     Marks marks 6
     /// States of feeds.
     States states 7
-    /// The present order of a feed with the document around its entries; entries of held documents; unsettled items.
+    /// The frame of a feed (its order, and the document around its entries); entries of held documents; unsettled
+    /// items.
     Frames frames 8
-    /// Orders with the documents around the entries that are not in force any more.
+    /// Past frames.
     Past past 9
-    /// Ledger entries, with where their newest bytes are and what is in conflict with them.
+    /// Ledger entries, with the place of their newest bytes, and conflicting versions.
     Items items 10
-    /// Versions with their bytes, and newest bytes that made no version.
+    /// Versions with their bytes, and newest bytes without a version.
     Texts texts 11
     /// Items by tick, by the keys of their ledger, by conflicts; stubs by name; archives by id.
     Index index 12
@@ -70,7 +72,7 @@ classes! {
     Archives archives 14
     /// Blocks of archives; written once but for redaction.
     Segments segments 15
-    /// What is left of items that left the ledger.
+    /// Stubs of items that left the ledger.
     Stubs stubs 16
 }
 
@@ -93,10 +95,19 @@ pub(super) enum KeyOrder {
 /// Entries of a range, with their keys.
 pub(super) type RangeEntries = Vec<(Vec<u8>, Bytes)>;
 
-/// Some entries of a range.
-#[derive(Debug)]
+/// What is read together with the beginning of a transaction, which saves round trips.
+#[derive(Debug, Default)]
+pub(super) struct FirstRead {
+    /// The values at these keys.
+    pub(super) keys: Vec<RecordKey>,
+    /// The first entries of this range.
+    pub(super) range: Option<(Class, KeyRange)>,
+}
+
+/// A portion of the entries of a range.
+#[derive(Debug, Clone)]
 pub(super) struct Portion {
-    /// They, with their keys.
+    /// The entries, with their keys.
     pub(super) entries: RangeEntries,
     /// Whether there may be more.
     pub(super) has_more: bool,
@@ -109,22 +120,22 @@ pub(super) const MANY_BYTES: usize = 8 << 20;
 
 /// A database.
 pub(super) trait Engine: Send + Sync + 'static {
-    /// The folder, or what stands for it in messages.
+    /// The folder, or the name of the database in messages.
     fn path(&self) -> &str;
 
-    /// Whether bytes are dear enough to be compressed, and to be stored as differences.
+    /// Whether records are compressed, and stored as differences.
     fn is_compact(&self) -> bool;
 
     /// A value.
     fn get(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError>;
 
-    /// Whether other processes write to it as well: each write is a transaction then, and a network lies between.
+    /// Whether other processes write to the database as well: then each write is a transaction, and each read goes
+    /// over a network.
     fn is_shared(&self) -> bool {
         false
     }
 
-    /// The values of the first of these keys, in their order: of at least one, and of all whose bytes are not too many
-    /// together.
+    /// The values of the first of these keys, in their order: at least one, and as many as fit a portion of bytes.
     fn get_many(&self, keys: &[RecordKey]) -> Result<Vec<Option<Bytes>>, StoreError> {
         let (mut values, mut bytes) = (Vec::with_capacity(keys.len()), 0_usize);
         for (class, key) in keys {
@@ -138,8 +149,8 @@ pub(super) trait Engine: Send + Sync + 'static {
         Ok(values)
     }
 
-    /// The first entries of a range, at least one where there is any, at most `limit`. The range is not
-    /// empty ([`is_empty`]).
+    /// The first entries of a range, at least one where there is any, at most `limit` unless more were read with the
+    /// snapshot. The range is not empty ([`is_empty`]).
     fn portion(
         &self,
         class: Class,
@@ -156,13 +167,13 @@ pub(super) trait Engine: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<(RecordKey, u64)>, StoreError>;
 
-    /// Sets and removes entries, all or nothing. After an error it is unknown which. Not durable yet.
-    /// Nobody reads some of it and some of what was before. It may take several kilobytes of memory an
-    /// entry: whoever calls keeps to a few thousand.
+    /// Sets and removes entries, all or nothing for readers and crashes; not durable yet. After an error it is
+    /// unknown which entries were applied. Takes up to several kilobytes of memory an entry: callers pass at most a
+    /// few thousand.
     fn apply(&self, writes: Writes) -> Result<(), StoreError>;
 
-    /// Removes the entries of a range without reading them, where it can; whether it did. Nothing of the range waits to
-    /// be applied, and it is not empty. Not durable yet.
+    /// Removes the entries of a range without reading them, if the engine can; answers whether it did. No entry of
+    /// the range may wait to be applied, and the range is not empty. Not durable yet.
     fn remove_range(&self, _class: Class, _range: &KeyRange) -> Result<bool, StoreError> {
         Ok(false)
     }
@@ -170,13 +181,12 @@ pub(super) trait Engine: Send + Sync + 'static {
     /// The durability barrier: returns when everything written before would survive a loss of power.
     fn pass(&self) -> Result<(), StoreError>;
 
-    /// The database as of one moment, where other processes write to it; `None`: none does. What it has at these keys comes
-    /// with it, so that nobody waits for that.
-    fn snapshot(&self, _first: Vec<RecordKey>) -> Result<Option<Arc<dyn Engine>>, StoreError> {
+    /// A snapshot of the database, where other processes write to it; `None`: none do.
+    fn snapshot(&self, _first: FirstRead) -> Result<Option<Arc<dyn Engine>>, StoreError> {
         Ok(None)
     }
 
-    /// Lets those that wait for a write that failed see that. Makes nothing durable.
+    /// Wakes callers that wait for a write that has failed. Makes nothing durable.
     fn wake(&self) {}
 }
 

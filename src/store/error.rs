@@ -1,13 +1,13 @@
-//! Why a store cannot do what it is asked.
+//! The errors of a store.
 
 use super::StoreStop;
 use std::error::Error;
 use tidegate_core::model::{EndpointId, FeedName};
 
-/// What a database does that cannot be reached.
+/// The reason in errors of a database without an answer.
 pub(super) const AWAY: &str = "does not answer, or fails over";
 
-/// Why the store could not do what it was asked.
+/// An error of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The folder is in use by another process.
@@ -26,7 +26,7 @@ pub enum StoreError {
         /// The database.
         database: String,
     },
-    /// The gateway has not seen its database for so long that it cannot answer from it, or that what it knows may be old.
+    /// The gateway could not refresh its copy of the database for so long that the copy may be old.
     #[error(
         "this gateway has not seen its database for {seconds} seconds, and what it has may be old; ask another gateway, if there is one"
     )]
@@ -42,10 +42,10 @@ pub enum StoreError {
         #[source]
         source: std::io::Error,
     },
-    /// What was to be read at one revision is not there at that revision any more.
+    /// The feed has another revision than the one that was to be read.
     #[error("the feed was changed, or the store opened again, while it was read; read it anew")]
     Outdated,
-    /// Another gateway changed a feed since it was read what it is.
+    /// Another gateway has changed the record of a feed since it was read.
     #[error(
         "the feed {feed} was changed at another gateway meanwhile: nothing was changed here; try again"
     )]
@@ -154,8 +154,8 @@ impl StoreError {
         Self::Io { doing, source: std::io::Error::other(cause) }
     }
 
-    /// Whether it may be over soon without anybody's doing: the database is away, a feed was changed while
-    /// it was read, or the store is being opened again or closed.
+    /// Whether the error may pass by itself: the database is away, a feed changed while it was read, or the store is
+    /// being opened again or closed.
     pub const fn is_passing(&self) -> bool {
         matches!(
             self,
@@ -169,7 +169,7 @@ impl StoreError {
     }
 }
 
-/// An error with everything behind it.
+/// An error with its causes.
 pub fn in_words(error: &dyn Error) -> String {
     let mut words = error.to_string();
     let mut cause = error.source();

@@ -1,4 +1,4 @@
-//! Locks of feeds: what changes a feed, one at a time, and not while it is read.
+//! Locks of feeds: one change of a feed at a time, and not while it is read.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -7,14 +7,14 @@ use tidegate_core::model::FeedName;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 use tokio::time::timeout;
 
-/// A fair lock for each feed that somebody reads, changes or waits for.
+/// A fair lock for each feed that is read, changed or waited for.
 #[derive(Default)]
 pub struct FeedLocks(Mutex<LockMap>);
 
 #[derive(Default)]
 struct LockMap {
     locks: HashMap<FeedName, Weak<RwLock<()>>>,
-    /// How many the last sweep left.
+    /// How many locks the last sweep left.
     left: usize,
 }
 
@@ -27,7 +27,8 @@ impl FeedLocks {
         if let Some(lock) = map.locks.get(feed).and_then(Weak::upgrade) {
             return lock;
         }
-        // A sweep removes locks that nobody has, or waits for. It costs no more than the insertions since the last one.
+        // A sweep removes locks without owners and waiters. Its cost is at most that of the insertions since the last
+        // one.
         if map.locks.len() >= 2 * map.left {
             map.locks.retain(|_, lock| lock.strong_count() > 0);
             map.left = map.locks.len();
@@ -37,17 +38,17 @@ impl FeedLocks {
         lock
     }
 
-    /// Waits until nobody else changes or reads the feed: in turn.
+    /// Locks the feed against other changes and readers; in order of the calls.
     pub async fn lock(&self, feed: &FeedName) -> FeedLock {
         self.lock_of(feed).write_owned().await
     }
 
-    /// Waits until nobody changes the feed: in turn.
+    /// Locks the feed against changes; in order of the calls.
     pub(super) async fn lock_to_read(&self, feed: &FeedName) -> OwnedRwLockReadGuard<()> {
         self.lock_of(feed).read_owned().await
     }
 
-    /// The same behind no more than `most` others, and for no longer than `limit`; `None` where that is not enough.
+    /// Locks the feed behind at most `most` other callers, and within `limit`; otherwise `None`.
     pub async fn lock_within(
         &self,
         feed: &FeedName,
@@ -83,7 +84,7 @@ mod tests {
         assert!(locks.lock_within(&feed, 2, Duration::from_secs(1)).await.is_none(), "too late");
         drop(first);
         assert!(next.await.unwrap().is_some());
-        // One that gives up while the feed becomes free.
+        // The caller gave up just when the feed became free.
         let first = locks.lock(&feed).await;
         let given_up = tokio::spawn({
             let (locks, feed) = (Arc::clone(&locks), feed.clone());

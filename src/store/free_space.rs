@@ -1,4 +1,4 @@
-//! How much space the file system of a store has left, and when that is too little.
+//! The space that the file system of a store has left, and the limits on it.
 
 use super::disk::files::folder_bytes;
 use super::{SpaceReading, SpaceStatus, StoreError};
@@ -7,15 +7,13 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// Of a small file system, one part in so many must stay free: 2 %.
+/// The share of a small file system that must stay free: one part in 50.
 const SMALL_PART: u64 = 50;
-/// Once space was low, the limit and this part of it must be free before anything is taken in again:
-/// a quarter.
+/// After a shortage, this part of the limit must be free on top of it: a quarter.
 const RESUME_PART: u64 = 4;
-/// Once the data folder took too much, one part in so many of the limit must be free below it before anything
-/// is taken in again: 5 %.
+/// After the data folder reached its limit, one part in 20 of the limit must be free below it.
 const RESUME_BELOW: u64 = 20;
-/// One part in so many of the limit is left where the past is pruned at once: a tenth.
+/// With less than one part in 10 of the limit left, the past is pruned at once.
 const NEAR_PART: u64 = 10;
 
 /// How much space must stay free, and how much may be taken.
@@ -38,15 +36,14 @@ pub struct MeasuredSpace {
 
 type Measure = dyn Fn() -> io::Result<MeasuredSpace> + Send + Sync;
 
-/// Watches the space of one file system. Whoever owns it measures now and then; everybody else reads
-/// what was measured last.
+/// Watches the space of one file system. Its owner measures now and then; other users read the last measurement.
 pub struct FreeSpace {
     limits: Mutex<SpaceLimits>,
     measure: Box<Measure>,
-    /// Whose files are counted.
+    /// The folder whose files are counted.
     folder: Option<PathBuf>,
     status: Mutex<SpaceStatus>,
-    /// Tells who prunes that the folder is near its limit.
+    /// Notifies pruning that the folder is near its limit.
     near: Notify,
 }
 
@@ -55,8 +52,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl FreeSpace {
-    /// Of the file system that has the folder `path`. `min_free`: the bytes that must stay free; of a
-    /// small file system 2 %, where that is less.
+    /// Watches the file system of the folder `path`. `min_free`: the bytes that must stay free; of a small file
+    /// system 2 %, where that is less.
     pub fn of_folder(path: PathBuf, min_free: u64) -> Self {
         let folder = Some(path.clone());
         let measured = Self::measured_by(min_free, move || {
@@ -112,7 +109,7 @@ impl FreeSpace {
         note_reading(&mut status.free, now, SpaceReading::too_little_free, over);
     }
 
-    /// Measures, and refuses what is new where space is low. Blocks.
+    /// Measures, and refuses new content while space is low. Blocks.
     pub fn check(&self) -> Result<(), StoreError> {
         self.measure();
         self.check_last()
@@ -181,7 +178,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// What is said of each reading, where a quarter more than the limit must be free until space is low no more.
+    /// The message after each measurement, where a quarter more than the limit must be free after a shortage.
     #[test]
     fn space_is_low_below_the_limit_or_two_parts_in_a_hundred_of_a_small_file_system() {
         type Case = (u64, u64, &'static [(u64, bool)]);

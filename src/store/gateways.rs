@@ -1,9 +1,9 @@
-//! The gateways over one database, and which of them owns what there is once.
+//! The gateways that share a database, and the owner of each task that is done once.
 //!
-//! Every gateway says again and again in the database that it lives. What has to be done once is done by its owner:
-//! of the gateways that live and poll, the one with the highest hash over its id and the key. The key of a feed is the
-//! registrable domain of its address, so that the feeds of a publisher are polled by one gateway; of what has no domain
-//! it is the name. Two gateways may see different sets for some seconds; a commit is settled by the revision of its feed.
+//! Every gateway renews its row in the database. Tasks that are done once belong to an owner: of the living gateways
+//! that poll, the one with the highest hash over its id and the key of the task. The key of a feed is the registrable
+//! domain of its address, so that one gateway polls all feeds of a publisher; without a domain it is the name. For
+//! some seconds two gateways may see different sets; then the revision of the feed decides between their commits.
 
 use super::boot_time::since_boot;
 use super::shared_settings::SharedSettings;
@@ -12,31 +12,31 @@ use std::time::Duration;
 use tokio::sync::watch;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// The part of a lease within which polls begin after the database has confirmed this gateway's row.
+/// Polls begin only within this part of the lease after the database has confirmed the row of this gateway.
 const BEGIN_PART: f64 = 0.8;
 
-/// What a gateway is named by in the database: a number at random, another one after each start.
+/// The id of a gateway in the database: a random number, new at each start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct GatewayId(pub i64);
 
-/// A gateway over a database that several have, as it was seen last.
+/// A gateway, as it was seen last.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KnownGateway {
     pub id: GatewayId,
-    /// As it calls itself.
+    /// The name that it gave itself.
     pub name: String,
-    /// Whether it is the one that looks.
+    /// Whether it is this gateway.
     pub is_this: bool,
-    /// Whether it takes part in polling.
+    /// Whether it polls.
     pub polls: bool,
-    /// How long ago it said last that it lives, by the database's clock.
+    /// The age of its row, by the clock of the database.
     pub beat_age: Duration,
-    /// The keys and tables of its configuration that are others than here.
+    /// The keys and tables of its configuration that differ from those of this gateway.
     pub differing: Vec<String>,
 }
 
 impl KnownGateway {
-    /// What differs from the settings of the one that looks; `None`: nothing.
+    /// The message of different settings; `None`: there are none.
     pub fn difference(&self) -> Option<String> {
         let keys = self.differing.join(", ");
         (!keys.is_empty()).then(|| format!("the gateway {} has another {keys}", self.name))
@@ -46,16 +46,16 @@ impl KnownGateway {
 #[derive(Debug, Default)]
 struct GatewayTable {
     live: Arc<[KnownGateway]>,
-    /// When the database was asked that confirmed this gateway's row, by [`since_boot`].
+    /// When the query began that confirmed this gateway's row, by [`since_boot`].
     confirmed: Option<Duration>,
-    /// What this gateway lets the others know of it.
+    /// Published by this gateway: whether it polls, and its settings.
     polls: bool,
     settings: Option<SharedSettings>,
     /// By how many milliseconds this machine's clock is ahead of the database's.
     clock_ahead: i64,
 }
 
-/// The gateways over one database that live, and which of them is this one.
+/// The living gateways, this one included.
 #[derive(Debug)]
 pub struct Gateways {
     id: GatewayId,
@@ -65,7 +65,7 @@ pub struct Gateways {
 }
 
 impl Gateways {
-    /// None seen yet. `lease`: for how long a gateway counts as living that says nothing more.
+    /// No gateway was seen yet. `lease`: how long a row counts as living.
     pub fn new(id: GatewayId, lease: Duration) -> Self {
         Self { id, lease, table: Mutex::default(), changes: watch::Sender::new(0) }
     }
@@ -79,7 +79,7 @@ impl Gateways {
         self.id
     }
 
-    /// For how long a gateway counts as living that says nothing more.
+    /// How long a row counts as living without renewal.
     pub const fn lease(&self) -> Duration {
         self.lease
     }
@@ -89,24 +89,25 @@ impl Gateways {
         owner(&self.table().live, key).is_some_and(|owner| owner.id == self.id)
     }
 
-    /// Who owns it; `None` where no gateway polls.
+    /// The owner of a key; `None` where no gateway polls.
     pub fn owner(&self, key: &str) -> Option<KnownGateway> {
         owner(&self.table().live, key).cloned()
     }
 
-    /// Whether polls may begin: the database has confirmed this gateway's row lately.
+    /// Whether polls may begin: the database has confirmed this gateway's row within the lease.
     pub fn may_poll(&self) -> bool {
         let confirmed = self.table().confirmed;
         let limit = self.lease.mul_f64(BEGIN_PART);
         confirmed.is_some_and(|at| since_boot().saturating_sub(at) <= limit)
     }
 
-    /// When the database was asked that confirmed this gateway's row last, by [`since_boot`]: [`Gateways::live`] is of then.
+    /// When the last query began that confirmed this gateway's row, by [`since_boot`]: the time of
+    /// [`Gateways::live`].
     pub fn confirmed(&self) -> Option<Duration> {
         self.table().confirmed
     }
 
-    /// Says when the set of those that live and poll is another one.
+    /// Notifies that the set of gateways that poll has changed.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -121,12 +122,12 @@ impl Gateways {
         self.table().clock_ahead
     }
 
-    /// Notes that.
+    /// Notes the clock difference.
     pub fn set_clock_ahead(&self, milliseconds: i64) {
         self.table().clock_ahead = milliseconds;
     }
 
-    /// Says whether this gateway takes part in polling; it does not before the first call.
+    /// Sets whether this gateway polls; before the first call it does not.
     pub fn set_polls(&self, polls: bool) {
         self.table().polls = polls;
     }
@@ -136,22 +137,22 @@ impl Gateways {
         self.table().polls
     }
 
-    /// Lets the other gateways know which settings this one has.
+    /// Publishes the settings of this gateway.
     pub fn publish_settings(&self, settings: SharedSettings) {
         self.table().settings = Some(settings);
     }
 
-    /// What they are let know.
+    /// The published settings.
     pub(crate) fn published_settings(&self) -> String {
         self.table().settings.as_ref().map(SharedSettings::text).unwrap_or_default()
     }
 
-    /// Which settings of another gateway differ from this one's, by what that one published.
+    /// The settings of another gateway that differ, from those that it published.
     pub(crate) fn differing(&self, published: &str) -> Vec<String> {
         self.table().settings.as_ref().map(|own| own.differing(published)).unwrap_or_default()
     }
 
-    /// Notes the gateways that live, as of `asked`, a time by [`since_boot`].
+    /// Sets the living gateways, as of `asked`, a time by [`since_boot`].
     pub fn confirm(&self, asked: Duration, live: Arc<[KnownGateway]>) {
         let mut table = self.table();
         table.confirmed = table.confirmed.max(Some(asked));

@@ -4,7 +4,6 @@
 //! durability barrier.
 
 mod applied_origins;
-mod assemble;
 mod boot_time;
 mod changed_feeds;
 mod check;
@@ -32,7 +31,6 @@ mod subscription_change;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
-use self::assemble::assemble;
 use serde::{Deserialize, Serialize};
 
 pub use self::applied_origins::AppliedOrigins;
@@ -114,7 +112,7 @@ pub enum Select {
     Current,
     /// Items and tombstones with a later tick, by tick and then sync id.
     After(Tick),
-    /// The tombstones among these.
+    /// The tombstones with a later tick, by tick and then sync id.
     Tombstones(Tick),
     /// Every item that lives, and every tombstone kept; by tick and then sync id.
     All,
@@ -127,8 +125,7 @@ pub enum PastSelect {
     Current,
     /// Every item that lived, and every tombstone; by tick and then sync id.
     All,
-    /// The same, as far as it is known of what had a later tick than this one, which is all that the
-    /// window of the sync view has.
+    /// All items and tombstones with a later tick than this one: the window of the sync view.
     Since(Tick),
 }
 
@@ -152,7 +149,7 @@ pub struct VersionNote {
     /// Whether it is a tombstone.
     pub deleted: bool,
     pub tick: Tick,
-    /// When it came to be shown ([`FeedState::updated_at`] of then).
+    /// When it was first shown ([`FeedState::updated_at`] of then).
     pub shown: Time,
     pub title: String,
     /// Why it was made.
@@ -161,7 +158,7 @@ pub struct VersionNote {
     pub size: u64,
 }
 
-/// Why a commit was not made, or may not have been.
+/// The reason why a commit was not made, or may not have been made.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
     /// The feed is at another revision: read again and decide again.

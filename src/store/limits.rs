@@ -1,4 +1,4 @@
-//! How much is kept, and how much one value may take. Both stores obey the same limits.
+//! Limits of retention and of values, for all engines.
 
 use std::time::Duration;
 

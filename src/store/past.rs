@@ -1,4 +1,4 @@
-//! What is kept of the past of a feed, and what it costs.
+//! The past of a feed: versions, views, retention.
 
 use super::{VersionNote, View};
 use serde::{Deserialize, Serialize};
@@ -8,58 +8,56 @@ use tidegate_core::model::{Markup, Time};
 /// A kept version with its bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptVersion {
-    /// What is noted of it.
+    /// The version.
     pub note: VersionNote,
-    /// The bytes that it came with; `None` for a tombstone, and where they were redacted.
+    /// Its bytes; `None` for a tombstone, and where they were redacted.
     pub markup: Option<Markup>,
 }
 
-/// What a feed said at some time.
+/// A feed at some time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Past {
-    /// What it said: the state's `shown` and `tick` are those of then, and each item is in the
-    /// version that it had, with the bytes that this came with.
+    /// The view: `shown` and `tick` of the state are those of then, and each item has its version and bytes of then.
     Then(Box<View>),
-    /// It is not kept, or nothing was published yet; as far as is known, what was said from
-    /// `back_to` on is.
+    /// The view is not kept, or nothing was published yet; as far as is known, views from `back_to` on are kept.
     Unknown {
         /// The earliest time that can be answered; `None` where nothing can.
         back_to: Option<Time>,
     },
 }
 
-/// What is kept of a feed, and what it takes as it is stored.
+/// Counts of the retained past, and its stored bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Holdings {
     /// Versions of items, tombstones included.
     pub versions: u64,
-    /// What their bytes take.
+    /// The bytes of these versions.
     pub version_bytes: u64,
-    /// Orders and surrounding documents of the past.
+    /// Past frames.
     pub documents: u64,
-    /// What they take.
+    /// The bytes of these frames.
     pub document_bytes: u64,
     /// How far back the order of the reader view is known.
     pub back_to: Option<Time>,
 }
 
-/// How much is kept of a feed's past. The newest version of an item is kept in any case.
+/// The limits of the past of a feed. The newest version of an item is always kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Retention {
     /// The most versions of an item.
     pub versions: usize,
-    /// How long something is kept after something else took its place.
+    /// How long an entry is kept after it was replaced.
     pub age: Duration,
-    /// What the versions and past documents of a feed may take, in bytes as stored.
+    /// The most stored bytes of the versions and past frames of a feed.
     pub bytes: u64,
 }
 
-/// What a call of `prune` took out.
+/// The counts of one call of `prune`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Pruned {
     /// Versions of items.
     pub versions: usize,
-    /// Orders and surrounding documents.
+    /// Past frames.
     pub documents: usize,
     /// Whether there is more to take out: one call takes a bounded number.
     pub more: bool,

@@ -1,13 +1,13 @@
-//! Everything that a store keeps, in pieces that do not depend on its database: what one store hands to another, and
-//! what stands in the file that a gateway is carried in. Indices are no part of it: whoever takes it in makes its own.
+//! The records of a store in a form that does not depend on its database: for export, import and the file of a
+//! gateway. Indices are not exported; an import makes them.
 //!
-//! A feed's pieces come together, and its state comes last: whoever takes them in shows the feed
-//! only when it is whole.
+//! The records of a feed are consecutive, and its state is the last: an import publishes the feed only when it is
+//! whole.
 
 mod copy;
 mod digest;
+mod export_check;
 mod file;
-mod fit;
 
 #[cfg(test)]
 mod tests;
@@ -15,8 +15,8 @@ mod tests;
 pub use copy::Copying;
 pub(super) use copy::{announcement, restarted};
 pub use digest::ExportDigest;
+pub(super) use export_check::ExportCheck;
 pub use file::{ExportHead, ExportReader, ExportTotals, ExportWriter, MAGIC, PortableError};
-pub(super) use fit::Fit;
 
 pub use super::purge_mark::PurgeMark;
 use super::record::{
@@ -31,7 +31,7 @@ use tidegate_core::model::{
 };
 use tidegate_core::websub::Subscription;
 
-/// What a store had reached. One that takes its place goes on from there.
+/// The fence, lineage, epoch and running time of a store; a store that replaces it continues from them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreOrigin {
     /// The number of its last opening.
@@ -40,41 +40,41 @@ pub struct StoreOrigin {
     pub lineage: Lineage,
     /// The last closed epoch.
     pub reached: Epoch,
-    /// Where the running time stood.
+    /// Its running time.
     pub running: Option<Time>,
 }
 
-/// A piece of what a store keeps. The order of its kinds is part of the file's format.
+/// An exported record. The order of the variants is part of the file format.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ExportRecord {
-    /// What the store had reached: the first piece.
+    /// Fence, lineage, epoch and running time: the first record.
     Origin(Box<StoreOrigin>),
     /// A feed's record.
     Feed(Box<FeedRecord>),
-    /// What polling remembers of a feed.
+    /// The poll state of a feed.
     Poll(Box<PollState>),
     /// A subscription of the hub.
     Subscription(Box<Subscription>),
-    /// What is left of a purged feed.
-    Floor(FeedName, PurgeMark),
+    /// The purge mark of a purged feed.
+    PurgeMark(FeedName, PurgeMark),
     /// A closed epoch of the change log, oldest first.
     Log(ClosedEpoch),
-    /// Where the sites of the configuration were.
+    /// The applied origins of the configuration.
     Sites(AppliedOrigins),
-    /// An order of a feed with the document around its entries, as it is stored, and since when it was in force; none
-    /// is in force any more, and the oldest comes first.
+    /// A past frame of a feed, as it is stored (the order, and the document around the entries), and since when it
+    /// was in force; oldest first.
     Past(FeedName, Time, #[serde(with = "carried_bytes")] Option<Bytes>),
-    /// The order that is in force, with the document around the entries.
+    /// The frame that is in force.
     Frame(FeedName, Box<FrameRecord>),
-    /// What is kept of a feed's held documents.
+    /// The entries of held documents of a feed.
     Held(FeedName, Vec<HeldEntry>),
     /// An item of a feed; its texts follow.
     Item(FeedName, Box<ItemRecord>),
-    /// A text of the item before it: first bytes that made no version, then each version under its tick, oldest first.
+    /// A text of the item before it: first the bytes without a version, then each version by tick, oldest first.
     Text(FeedName, Option<Tick>, Box<TextRecord>),
-    /// What is left of an item that left a feed's ledger.
+    /// The stub of an item that left the ledger.
     Stub(FeedName, Box<LedgerEntry>),
-    /// What happened in a feed: a block by its number, oldest first.
+    /// A numbered block of the events of a feed, oldest first.
     Events(FeedName, u64, Vec<Event>),
     /// An archive of a feed, by its number; its blocks follow.
     Archive(FeedName, Box<ArchiveRecord>),
@@ -84,20 +84,20 @@ pub enum ExportRecord {
     State(FeedName, Box<StateRecord>),
 }
 
-/// What a store is handed while it takes in another's state.
+/// A message to an import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImportMessage {
-    /// The next piece.
+    /// The next record.
     Record(ExportRecord),
-    /// The last message: that was all of it. Where the channel ends without it, the rest is missing.
+    /// The last message: there are no more records. If the channel ends without it, the import is not whole.
     End,
 }
 
 impl ExportRecord {
-    /// A moment at which the gateway that this was copied from did something, as far as it tells.
+    /// The time of an action of the exporting gateway, where the record tells one.
     pub fn latest(&self) -> Option<Time> {
         match self {
-            Self::Log(sealed) => Some(sealed.at),
+            Self::Log(closed) => Some(closed.at),
             Self::Poll(poll) => poll.refreshed,
             Self::Events(_, _, events) => events.last().map(|event| event.at),
             Self::State(_, head) => Some(head.latest()),
@@ -105,11 +105,11 @@ impl ExportRecord {
         }
     }
 
-    /// The feed that it is a part of; `None` for what stands by itself.
+    /// The feed that the record belongs to, if to one.
     pub const fn feed(&self) -> Option<&FeedName> {
         match self {
             Self::Origin(_) | Self::Feed(_) | Self::Poll(_) | Self::Subscription(_) => None,
-            Self::Floor(..) | Self::Log(_) | Self::Sites(_) => None,
+            Self::PurgeMark(..) | Self::Log(_) | Self::Sites(_) => None,
             Self::Past(feed, ..)
             | Self::Frame(feed, _)
             | Self::Held(feed, _)
@@ -123,7 +123,7 @@ impl ExportRecord {
         }
     }
 
-    /// How many bytes it takes where it is encoded.
+    /// Its encoded size in bytes.
     pub(super) fn size(&self) -> usize {
         let size = postcard::serialize_with_flavor(self, ser_flavors::Size::default());
         size.unwrap_or(usize::MAX)

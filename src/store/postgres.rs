@@ -1,15 +1,15 @@
-//! PostgreSQL as the store: the same records, the same planner and the same conformance suite as on disk, over a database
-//! that several gateways write alike.
+//! PostgreSQL as the engine of a store: the same records, planner and conformance suite as on disk, over a database
+//! that several gateways write.
 //!
-//! * **Tables.** `tidegate_entry` has every entry by class and key, the same bytes as on disk; beside the bytes of those
-//!   that people ask for stands what they read ([`shown`]), and views have it in columns. `tidegate_change` has notes of
-//!   what changed in what gateways have in memory, `tidegate_counter` up to where these are numbered, `tidegate_gateway`
-//!   who lives, `tidegate_schema` the format of the tables.
-//! * **A write** is one transaction ([`transaction`]), which has its feed to itself. What it reads comes with two or three
-//!   statements, and what it writes goes out together with its commit.
-//! * **A commit whose answer is lost** is settled by the feed's state, for which the next transaction of that feed waits.
-//! * **Epochs** are numbered behind commits ([`statements::NUMBER`]), whoever does it: nothing is added to one that was
-//!   given out, and no transaction of another database holds them back.
+//! * **Tables.** `tidegate_entry` has every entry by class and key, with the same bytes as on disk, and its readable form
+//!   ([`shown`]) where a view has columns of it. `tidegate_change` has the notes of changes, `tidegate_counter` the last
+//!   numbered one, `tidegate_gateway` the living gateways, `tidegate_schema` the format of the tables.
+//! * **A write** is one transaction ([`transaction`]), which locks its feed. It reads with two or three statements, and
+//!   sends its writes together with the commit.
+//! * **A commit whose answer is lost**: the state of the feed says whether it was made, once the next transaction of that
+//!   feed can read it.
+//! * **Epochs** are numbered after commits ([`statements::NUMBER`]) by any gateway: a numbered epoch never gets another
+//!   change, and a transaction of another database cannot delay them.
 //! * **Readers** have a snapshot each.
 
 mod connect;
@@ -21,7 +21,7 @@ mod statements;
 mod tests;
 mod transaction;
 
-pub(super) use self::database::{Database, MemoryLook, let_go};
+pub(super) use self::database::{Database, SeenNotes, release_database};
 pub(super) use self::transaction::MemoryNotes;
 
 use self::connect::{DatabaseAddress, is_so};
@@ -30,7 +30,7 @@ use super::StoreError;
 use super::embedded::{
     IDENTITY_KEY, OpenRequest, Records, Store, WriteScope, identify, identity, is_used, read_image,
 };
-use super::engine::Engine;
+use super::engine::{Engine, FirstRead};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegate_core::clock::Clock;
@@ -92,8 +92,9 @@ impl Store {
     ) -> Result<Self, StoreError> {
         let PostgresRequest { url, endpoint, sup_ids } = request;
         let database = Database::open(&url)?;
-        let transaction = Arc::new(database.begin(Some(WriteScope::Identity), Vec::new())?);
-        let records = Records::of(Arc::clone(&transaction) as Arc<dyn Engine>);
+        let transaction =
+            Arc::new(database.begin(Some(WriteScope::Identity), FirstRead::default())?);
+        let records = Records::new(Arc::clone(&transaction) as Arc<dyn Engine>);
         let (used, reached) = is_used(&records)?;
         // As long as one gateway polls, the database is what it was.
         let goes_on =

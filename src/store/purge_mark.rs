@@ -31,13 +31,13 @@ impl PurgeMark {
     /// The marks of a feed that is purged now, over those of a feed purged before it. `updates`: how
     /// often an item made in it was updated at most.
     pub(super) fn under(state: &FeedState, updates: u32, older: Option<&Self>) -> Self {
-        let before = older.map_or(0, |floor| floor.updates).max(state.updates_before);
+        let before = older.map_or(0, |mark| mark.updates).max(state.updates_before);
         // What a restore lost before the purge.
         let lost = state.gap.map_or(0, |gap| gap.most_updates());
         let updates = updates.saturating_add(lost);
         Self {
             revision: state.revision,
-            tick: state.tick.max(older.and_then(|floor| floor.tick)),
+            tick: state.tick.max(older.and_then(|mark| mark.tick)),
             render: state.render_revision,
             shown: state.updated_at,
             updates: updates.max(before).min(UPDATES_LIMIT),
@@ -61,10 +61,10 @@ impl PurgeMark {
             change.state.updates_before = self.updates;
             change.state.updated_at = change.state.updated_at.max(self.shown.plus(second));
         }
-        let Some(floor) = self.tick else { return };
-        // A subscriber that stopped at the floor must see that it is out of sync: the window
-        // begins above the floor, and the first tick above the window's start.
-        let start = Tick::next(floor.time(), Some(floor));
+        let Some(last) = self.tick else { return };
+        // A subscriber that stopped at the last tick of the purged feed must see that it is out of sync: the window
+        // begins above that, and the first tick above the window's start.
+        let start = Tick::next(last.time(), Some(last));
         for bound in [&mut change.state.window_start, &mut change.state.complete_start] {
             *bound = bound.map(|bound| bound.max(start));
         }

@@ -1,4 +1,4 @@
-//! What lies on disk: values of the model, each in an envelope.
+//! Records on disk: values of the model, each in an envelope.
 //!
 //! A record is `layout, packing, payload`: the number of the layout, whether the payload is
 //! compressed, and the fields in postcard's encoding, in the order in which the model has them.
@@ -16,11 +16,11 @@ pub(super) mod specimen;
 mod state;
 
 pub use self::archive::{ArchiveRecord, SegmentRecord};
-pub(super) use self::content::carried_bytes;
 pub use self::content::{FrameRecord, ItemRecord, TextRecord};
+pub(super) use self::content::{assemble, carried_bytes};
 pub(super) use self::identity::IdentityRecord;
 pub(super) use self::log_ages::LogAges;
-pub(super) use self::state::FloorRecord;
+pub(super) use self::state::PurgeRecord;
 pub use self::state::StateRecord;
 
 use self::packing::{LAYOUT, PLAIN, envelope};
@@ -31,12 +31,12 @@ use postcard::de_flavors::{Flavor, Slice};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Something that is written to disk.
+/// A value that is written to disk.
 pub(super) trait Record: Serialize + DeserializeOwned {}
 
 impl<T: Serialize + DeserializeOwned> Record for T {}
 
-/// Why bytes are no record.
+/// The reason why bytes are not a record.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RecordError {
     /// Fewer bytes than any record has.

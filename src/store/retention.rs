@@ -1,4 +1,4 @@
-//! What is taken out of a feed's past. Pure; both stores ask the same questions.
+//! Selects what is pruned from the past of a feed. Pure.
 
 use super::limits::{PRUNE_LIMIT, VERSIONS_KEPT, VERSIONS_LIMIT};
 use super::past::Retention;
@@ -16,40 +16,39 @@ impl Default for Retention {
     }
 }
 
-/// One thing that is kept: a version of an item, or an order.
+/// A version of an item, or a frame of a feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Thing<K> {
-    /// What it is.
+pub(super) struct PastEntry<K> {
+    /// Names it.
     pub(super) key: K,
-    /// When it came.
+    /// When it began to be in force.
     pub(super) from: Time,
-    /// What it takes, in bytes.
+    /// Its size in bytes.
     pub(super) size: u64,
 }
 
-/// Things of which each took the place of the one before it, oldest first: the versions of an item,
-/// the orders of a feed.
-pub(super) struct Succession<K> {
-    pub(super) things: Vec<Thing<K>>,
-    /// When the last of them lost its place; `None` where it is in force.
+/// Entries of which each replaced the one before, oldest first: the versions of an item, or the frames of a feed.
+pub(super) struct PastLine<K> {
+    pub(super) entries: Vec<PastEntry<K>>,
+    /// When the last entry was replaced; `None` where it is in force.
     pub(super) ended: Option<Time>,
-    /// The most things kept of this line.
-    pub(super) most: usize,
+    /// The most entries that are kept.
+    pub(super) limit: usize,
 }
 
-impl<K> Succession<K> {
-    /// A line of versions, whose last one is the newest.
-    pub(super) fn of_versions(things: Vec<Thing<K>>, retention: &Retention) -> Self {
-        let most = retention.versions.clamp(1, VERSIONS_LIMIT);
-        Self { things, ended: None, most }
+impl<K> PastLine<K> {
+    /// The versions of an item, whose last one is the newest.
+    pub(super) fn of_versions(entries: Vec<PastEntry<K>>, retention: &Retention) -> Self {
+        let limit = retention.versions.clamp(1, VERSIONS_LIMIT);
+        Self { entries, ended: None, limit }
     }
 }
 
-/// What goes: from the old end of each line, what is too old or too much, then the oldest of all
-/// lines while together they take too much. What is in force never goes. At most [`PRUNE_LIMIT`];
-/// says whether there is more.
+/// Selects the entries to remove: from the old end of each line those that are too old or too many, then the oldest
+/// of all lines until their sizes fit. An entry in force stays. At most [`PRUNE_LIMIT`]; answers whether there are
+/// more.
 pub(super) fn surplus<K: Copy>(
-    lines: &[Succession<K>],
+    lines: &[PastLine<K>],
     retention: &Retention,
     now: Time,
 ) -> (Vec<K>, bool) {
@@ -58,19 +57,19 @@ pub(super) fn surplus<K: Copy>(
     let mut gone: Vec<(Time, K)> = Vec::new();
     let mut rest: Vec<(Time, u64, K)> = Vec::new();
     for line in lines {
-        let count = line.things.len();
-        let ends = line.things.iter().skip(1).map(|t| Some(t.from)).chain([line.ended]);
+        let count = line.entries.len();
+        let ends = line.entries.iter().skip(1).map(|t| Some(t.from)).chain([line.ended]);
         let mut too_old = true;
-        for (at, (thing, ended)) in line.things.iter().zip(ends).enumerate() {
-            total = total.saturating_add(thing.size);
+        for (at, (entry, ended)) in line.entries.iter().zip(ends).enumerate() {
+            total = total.saturating_add(entry.size);
             let Some(ended) = ended else { continue };
-            // From the old end only: what is newer may be stored as what this differs from.
+            // From the old end only: an entry may be stored as a difference to the next.
             too_old = too_old && ended <= cut;
-            if too_old || count - at > line.most {
-                total = total.saturating_sub(thing.size);
-                gone.push((ended, thing.key));
+            if too_old || count - at > line.limit {
+                total = total.saturating_sub(entry.size);
+                gone.push((ended, entry.key));
             } else {
-                rest.push((ended, thing.size, thing.key));
+                rest.push((ended, entry.size, entry.key));
             }
         }
     }
@@ -99,9 +98,9 @@ mod tests {
         Time::from_unix(seconds)
     }
 
-    fn line(item: char, times: &[i64], retention: &Retention) -> Succession<(char, i64)> {
-        let things = times.iter().map(|t| Thing { key: (item, *t), from: at(*t), size: 10 });
-        Succession::of_versions(things.collect(), retention)
+    fn line(item: char, times: &[i64], retention: &Retention) -> PastLine<(char, i64)> {
+        let entries = times.iter().map(|t| PastEntry { key: (item, *t), from: at(*t), size: 10 });
+        PastLine::of_versions(entries.collect(), retention)
     }
 
     const ALL: Retention =
@@ -117,7 +116,7 @@ mod tests {
         let ages: Sizes = &[('a', &[0, 200, 400]), ('b', &[0])];
         let sizes: Sizes = &[('a', &[1, 9]), ('b', &[2, 4, 5])];
         let cases: [Case; 7] = [
-            // Age counts from when something lost its place.
+            // Age counts from the replacement of an entry.
             (aged, 299, ages, &[]),
             (aged, 300, ages, &[('a', 0)]),
             (aged, 9_999, ages, &[('a', 0), ('a', 200)]),
@@ -135,10 +134,10 @@ mod tests {
 
     #[test]
     fn a_line_that_has_ended_can_go_whole() {
-        let line = Succession {
-            things: vec![Thing { key: 1, from: at(1), size: 1 }],
+        let line = PastLine {
+            entries: vec![PastEntry { key: 1, from: at(1), size: 1 }],
             ended: Some(at(2)),
-            most: 9,
+            limit: 9,
         };
         let aged = Retention { age: Duration::from_secs(10), ..ALL };
         assert_eq!(surplus(&[line], &aged, at(12)).0, [1]);
@@ -159,8 +158,8 @@ mod tests {
                 made.push((n, times));
             }
             let lines = made.iter().map(|(n, times)| {
-                let things = times.iter().map(|t| Thing { key: (*n, *t), from: at(*t), size: 7 });
-                Succession::of_versions(things.collect(), &retention)
+                let entries = times.iter().map(|t| PastEntry { key: (*n, *t), from: at(*t), size: 7 });
+                PastLine::of_versions(entries.collect(), &retention)
             });
             let (gone, _) = surplus(&lines.collect::<Vec<_>>(), &retention, at(2_000));
             for (n, times) in &made {

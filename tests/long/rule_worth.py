@@ -98,9 +98,8 @@ def score(program, corpus, scorers):
     return {key: summary[key] for key in ("failed", *SCORES)}
 
 
-def alone(program, corpus, scorers, copies):
-    script = pathlib.Path(__file__).with_name("alone_copies.py")
-    run = [sys.executable, "-B", script, scorers, copies, "--bin", program, "--corpus", corpus]
+def alone(program, corpus, scorers):
+    run = [sys.executable, "-B", scorers / "alone.py", "--bin", program, "--corpus", corpus]
     summary = last_line(subprocess.run(run, capture_output=True, text=True, check=True).stdout)
     return {key: summary[key] for key in ("injected", *ALONE)}
 
@@ -150,7 +149,7 @@ def figures(rule, o):
     found = {}
     for name in SETS:
         found[name] = measured(o.work, f"{rule}.{name}", lambda: score(program, o.corpus / name, o.scorers))
-        run = lambda: alone(program, o.corpus / name, o.scorers, o.copies / name)
+        run = lambda: alone(program, o.corpus / name, o.scorers)
         found[f"alone-{name}"] = measured(o.work, f"{rule}.alone-{name}", run)
     found["cases"] = measured(o.work, f"{rule}.cases", lambda: failing_cases(program, o.corpus / "cases"))
     print(f"{rule}: {json.dumps(found)}", file=sys.stderr, flush=True)
@@ -195,8 +194,6 @@ def main():
     o = a.parse_args()
     o.bin = o.bin.resolve()
     o.work = o.work or pathlib.Path(tempfile.mkdtemp(prefix="rule-worth-"))
-    # Copies of feeds are the same for every program, figures are not.
-    o.copies = o.work / "copies"
     o.work = o.work / hashlib.sha256(o.bin.read_bytes()).hexdigest()[:16]
     o.work.mkdir(parents=True, exist_ok=True)
     rules = o.rules.split(",") if o.rules else rule_names(o.bin)

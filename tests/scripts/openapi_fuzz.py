@@ -50,6 +50,10 @@ def fill(gateway, site):
     gateway.feed("notes", method="PUT", body={"local": True, "title": "Notes"})
     for number in range(3):
         gateway.feed("notes", "/items", "POST", {"title": f"Note {number}", "content": "text"})
+    gateway.feed("notes", "/webhook", "PUT", {"url": f"{site.base}/hook"})
+    # An empty document is held.
+    site.documents["/news.xml"] = rss(site.base, [])
+    gateway.poll("news")
     gateway.feed("gone", method="PUT", body={"url": f"{site.base}/news.xml"})
     gateway.ask("/api/v1/feeds/gone", "DELETE")
     ids = []

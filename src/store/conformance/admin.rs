@@ -1,7 +1,7 @@
 //! Feeds that come and go, poll states, and the end.
 
 use super::make::*;
-use super::{Bench, on_every_store};
+use super::{StoreFixture, on_every_store};
 use crate::*;
 use tidegate_core::model::*;
 
@@ -13,21 +13,21 @@ on_every_store! {
     what_was_applied_of_a_configuration_is_kept
 }
 
-async fn poll_states_are_found_by_their_feeds(bench: impl Bench) {
-    let store = bench.store();
+async fn poll_states_are_found_by_their_feeds(fixture: StoreFixture) {
+    let store = fixture.store();
     let failed = PollState { failures: 3, etag: None, ..poll_state("a") };
     store.checkpoint(&[poll_state("b"), poll_state("a")]).await.unwrap();
     store.checkpoint(std::slice::from_ref(&failed)).await.unwrap();
     store.checkpoint(&[]).await.unwrap();
-    let (_bench, store) = bench.again(store).await;
+    let (_fixture, store) = fixture.again(store).await;
     let of_some = store.poll_states_of(&[feed("c"), feed("a")]).await.unwrap();
     assert_eq!(of_some, *std::slice::from_ref(&failed));
     let of_all = [feed("a"), feed("b"), feed("c"), feed("a-1")];
     assert_eq!(store.poll_states_of(&of_all).await.unwrap(), [failed, poll_state("b")]);
 }
 
-async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(bench: impl Bench) {
-    let store = bench.store();
+async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(mut fixture: StoreFixture) {
+    let store = fixture.store();
     let news = feed("news");
     for name in ["news", "news-2"] {
         store.put_feed(&record(name)).await.unwrap();
@@ -40,9 +40,8 @@ async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(bench: impl Bench
     store.purge_feed(&news).await.unwrap();
     drop(store);
 
-    let mut bench = bench;
     for _ in 0..2 {
-        let store = bench.store();
+        let store = fixture.store();
         assert_eq!(store.feeds().await.unwrap(), [record("news-2")]);
         assert_eq!(store.poll_states().await.unwrap(), [poll_state("news-2")]);
         assert!(store.state(&news).await.unwrap().is_none());
@@ -56,11 +55,11 @@ async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(bench: impl Bench
         assert_eq!(store.epochs_after(Epoch(0), 9).await.unwrap().len(), 2);
         assert_eq!(store.view(&feed("news-2"), Select::All).await.unwrap(), other);
         drop(store);
-        bench = bench.reopen().await;
+        fixture = fixture.reopen().await;
     }
 
     // The clock went back meanwhile: the successor's first tick would lie below the old one.
-    let store = bench.store();
+    let store = fixture.store();
     let mut change = edit(&store, 7).await.item("a", "A").item("b", "B").done();
     change.state.window_start = Some(tick(6));
     let committed = store.commit(change).await.unwrap();
@@ -93,13 +92,13 @@ async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(bench: impl Bench
     assert_eq!(store.state(&news).await.unwrap().unwrap().tick, Some(tick(70)));
 }
 
-async fn a_successor_without_a_tick_keeps_the_floor(bench: impl Bench) {
-    let store = bench.store();
+async fn a_successor_without_a_tick_keeps_the_floor(fixture: StoreFixture) {
+    let store = fixture.store();
     edit(&store, 50).await.item("a", "A").commit(&store).await;
     store.purge_feed(&feed("news")).await.unwrap();
     let change = edit(&store, 1).await.done();
     assert_eq!(store.commit(change).await.unwrap().revision, Revision(2));
-    let (_bench, store) = bench.again(store).await;
+    let (_fixture, store) = fixture.again(store).await;
     store.purge_feed(&feed("news")).await.unwrap();
     let change = edit(&store, 2).await.done();
     assert_eq!(store.commit(change).await.unwrap().revision, Revision(3));
@@ -110,8 +109,8 @@ async fn a_successor_without_a_tick_keeps_the_floor(bench: impl Bench) {
     assert_eq!(state.updates_before, 1, "what is made later begins above it as well");
 }
 
-async fn what_was_applied_of_a_configuration_is_kept(bench: impl Bench) {
-    let store = bench.store();
+async fn what_was_applied_of_a_configuration_is_kept(fixture: StoreFixture) {
+    let store = fixture.store();
     assert_eq!(store.applied().await.unwrap(), AppliedOrigins::default());
     let records = [record("a"), record("b")];
     for (url, records) in [("http://a/", &records[..]), ("http://b/", &[])] {
@@ -120,13 +119,13 @@ async fn what_was_applied_of_a_configuration_is_kept(bench: impl Bench) {
         assert_eq!(store.applied().await.unwrap(), applied(url));
     }
     drop(store);
-    let store = bench.reopen().await.store();
+    let store = fixture.reopen().await.store();
     assert_eq!(store.applied().await.unwrap(), applied("http://b/"));
     assert_eq!(store.feeds().await.unwrap(), records);
 }
 
-async fn a_closed_store_says_so(bench: impl Bench) {
-    let store = bench.store();
+async fn a_closed_store_says_so(fixture: StoreFixture) {
+    let store = fixture.store();
     let news = feed("news");
     let change = edit(&store, 1).await.item("a", "A").done();
     store.close().await.unwrap();

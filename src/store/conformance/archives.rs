@@ -1,7 +1,7 @@
 //! Archives: sealed in the commit that says so, never changed, dropped whole, redacted in place.
 
 use super::make::*;
-use super::{Bench, on_every_store};
+use super::{StoreFixture, on_every_store};
 use crate::*;
 use tidegate_core::model::*;
 
@@ -37,8 +37,8 @@ pub(crate) fn sealing(mut change: Change, id: &str, names: &[&str]) -> Change {
     change
 }
 
-async fn seal(bench: &impl Bench, seconds: i64, id: &str, names: &[&str]) {
-    let store = bench.store();
+async fn seal(fixture: &StoreFixture, seconds: i64, id: &str, names: &[&str]) {
+    let store = fixture.store();
     let mut draft = edit(&store, seconds).await;
     for name in names {
         draft = draft.item(name, &format!("{name} of {seconds}"));
@@ -56,9 +56,9 @@ async fn ids_kept(store: &Store) -> Vec<String> {
     notes.iter().map(|note| note.id.to_string()).collect()
 }
 
-async fn segments_of_one_commit_have_a_second_each(bench: impl Bench) {
-    let store = bench.store();
-    seal(&bench, 10, "zero", &["z"]).await;
+async fn segments_of_one_commit_have_a_second_each(fixture: StoreFixture) {
+    let store = fixture.store();
+    seal(&fixture, 10, "zero", &["z"]).await;
     let draft = edit(&store, 20).await.item("a", "1").item("b", "2").item("c", "3");
     let change = sealing(sealing(draft.done(), "one", &["a"]), "two", &["b"]);
     let change = sealing(change, "three", &["c"]);
@@ -71,11 +71,11 @@ async fn segments_of_one_commit_have_a_second_each(bench: impl Bench) {
     assert_eq!(place.next, Some((archive_id("two"), time(18))));
 }
 
-async fn a_segment_is_sealed_with_its_commit_and_never_changes(bench: impl Bench) {
+async fn a_segment_is_sealed_with_its_commit_and_never_changes(mut fixture: StoreFixture) {
     let news = feed("news");
-    assert!(bench.store().archives(&news, 9).await.unwrap().is_empty());
-    seal(&bench, 1, "one", &["b", "a"]).await;
-    let store = bench.store();
+    assert!(fixture.store().archives(&news, 9).await.unwrap().is_empty());
+    seal(&fixture, 1, "one", &["b", "a"]).await;
+    let store = fixture.store();
     let first = store.archive(&news, &archive_id("one")).await.unwrap().unwrap();
     assert_eq!(said(&first), ["<entry>b of 1</entry>", "<entry>a of 1</entry>"]);
     assert_eq!(first.skeleton, skeleton("<feed/>"));
@@ -90,15 +90,14 @@ async fn a_segment_is_sealed_with_its_commit_and_never_changes(bench: impl Bench
     assert_eq!(state.archives.newest, Some(archive_id("one")));
     drop(store);
 
-    seal(&bench, 5, "two", &["a"]).await;
-    let store = bench.store();
+    seal(&fixture, 5, "two", &["a"]).await;
+    let store = fixture.store();
     let mut draft = edit(&store, 7).await.item("b", "later");
     draft.change.skeleton = Some(skeleton("<feed>another</feed>"));
     draft.commit(&store).await;
     drop(store);
-    let mut bench = bench;
     for _ in 0..2 {
-        let store = bench.store();
+        let store = fixture.store();
         assert_eq!(store.archive(&news, &archive_id("one")).await.unwrap().as_ref(), Some(&first));
         let place = store.archive_place(&news, &archive_id("one")).await.unwrap().unwrap();
         assert_eq!(place.next, Some((archive_id("two"), time(4))));
@@ -114,12 +113,12 @@ async fn a_segment_is_sealed_with_its_commit_and_never_changes(bench: impl Bench
         assert!(store.archive_place(&news, &archive_id("three")).await.unwrap().is_none());
         assert!(store.archive(&feed("other"), &archive_id("one")).await.unwrap().is_none());
         drop(store);
-        bench = bench.reopen().await;
+        fixture = fixture.reopen().await;
     }
 }
 
-async fn a_segment_lists_items_as_they_stand_after_its_commit(bench: impl Bench) {
-    let store = bench.store();
+async fn a_segment_lists_items_as_they_stand_after_its_commit(fixture: StoreFixture) {
+    let store = fixture.store();
     let draft = edit(&store, 1).await;
     let draft = draft.item("kept", "old").item("new bytes", "old").item("touched", "same");
     draft.item("gone", "last").commit(&store).await;
@@ -145,11 +144,11 @@ async fn a_segment_lists_items_as_they_stand_after_its_commit(bench: impl Bench)
     assert_eq!((note.entries, note.deletions), (4, 1));
 }
 
-async fn text_is_taken_out_in_place(bench: impl Bench) {
-    seal(&bench, 1, "one", &["secret", "a"]).await;
-    seal(&bench, 2, "two", &["b"]).await;
-    seal(&bench, 3, "three", &["secret"]).await;
-    let store = bench.store();
+async fn text_is_taken_out_in_place(fixture: StoreFixture) {
+    seal(&fixture, 1, "one", &["secret", "a"]).await;
+    seal(&fixture, 2, "two", &["b"]).await;
+    seal(&fixture, 3, "three", &["secret"]).await;
+    let store = fixture.store();
     let untouched = store.archive_place(&feed("news"), &archive_id("two")).await.unwrap();
     let mut change = redaction(&store, "secret").await;
     change.state.updated_at = time(7);
@@ -172,9 +171,9 @@ async fn text_is_taken_out_in_place(bench: impl Bench) {
 }
 
 /// An id that another item bears is not said to be deleted: that would take the other out of readers.
-async fn what_bears_the_id_of_a_redacted_item_stays(bench: impl Bench) {
-    seal(&bench, 1, "one", &["secret", "a"]).await;
-    let store = bench.store();
+async fn what_bears_the_id_of_a_redacted_item_stays(fixture: StoreFixture) {
+    seal(&fixture, 1, "one", &["secret", "a"]).await;
+    let store = fixture.store();
     let mut change = edit(&store, 2).await.item("b", "b").done();
     for known in &mut change.known {
         known.published_id = "urn:secret".to_owned();
@@ -190,9 +189,9 @@ async fn redaction(store: &Store, name: &str) -> Change {
     edit(store, 7).await.redact(name, "").done()
 }
 
-async fn seals_that_do_not_follow_the_chain_are_refused(bench: impl Bench) {
-    seal(&bench, 1, "one", &["a", "b"]).await;
-    let store = bench.store();
+async fn seals_that_do_not_follow_the_chain_are_refused(fixture: StoreFixture) {
+    seal(&fixture, 1, "one", &["a", "b"]).await;
+    let store = fixture.store();
     let before = store.state(&feed("news")).await.unwrap();
     let good = || async {
         let draft = edit(&store, 5).await.item("a", "new");
@@ -232,17 +231,17 @@ async fn seals_that_do_not_follow_the_chain_are_refused(bench: impl Bench) {
     assert_eq!(ids_kept(&store).await, ["two", "one"]);
 }
 
-async fn a_purged_feeds_archives_are_unknown(bench: impl Bench) {
-    seal(&bench, 50, "one", &["a"]).await;
-    let store = bench.store();
+async fn a_purged_feeds_archives_are_unknown(fixture: StoreFixture) {
+    seal(&fixture, 50, "one", &["a"]).await;
+    let store = fixture.store();
     store.purge_feed(&feed("news")).await.unwrap();
     assert!(store.archives(&feed("news"), 9).await.unwrap().is_empty());
     assert!(store.archive_place(&feed("news"), &archive_id("one")).await.unwrap().is_none());
     assert!(store.archive(&feed("news"), &archive_id("one")).await.unwrap().is_none());
     drop(store);
     // One of that name goes on above it, and what it seals bears the lifted ticks.
-    seal(&bench, 3, "two", &["a"]).await;
-    let store = bench.store();
+    seal(&fixture, 3, "two", &["a"]).await;
+    let store = fixture.store();
     let state = store.state(&feed("news")).await.unwrap().unwrap();
     let last = state.tick.unwrap();
     assert!(last > tick(50));
@@ -255,8 +254,8 @@ async fn a_purged_feeds_archives_are_unknown(bench: impl Bench) {
     assert!(store.archive_place(&feed("news"), &archive_id("one")).await.unwrap().is_none());
 }
 
-async fn large_archives_come_back_whole(bench: impl Bench) {
-    let store = bench.store();
+async fn large_archives_come_back_whole(fixture: StoreFixture) {
+    let store = fixture.store();
     let names = ["a", "b", "c", "d", "e"];
     let mut draft = edit(&store, 1).await;
     for (n, name) in names.iter().enumerate() {

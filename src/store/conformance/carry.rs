@@ -1,8 +1,8 @@
 //! What one store hands over, another answers alike, whatever kind they are and on whatever way.
 
 use super::make::*;
-use super::model::{Model, Step, follow, step};
-use super::{Bench, InMemory, OnDisk, on_every_store};
+use super::model::{Step, follow, step};
+use super::{EngineKind, StoreFixture, on_every_store};
 use crate::portable::{
     ExportHead, ExportReader, ExportRecord, ExportTotals, ExportWriter, ImportMessage,
 };
@@ -15,11 +15,9 @@ use tokio::sync::mpsc;
 
 on_every_store! {
     everything_is_handed_over
-    conflicts_that_are_not_those_of_the_ledger_are_refused
     a_copy_goes_on
     a_used_store_takes_nothing
     what_contradicts_itself_is_refused
-    no_item_of_a_ledger_has_left_it
     nobody_need_take_it_all
     what_is_committed_meanwhile_leaves_every_feed_whole
     a_feed_that_is_purged_meanwhile_ends_it
@@ -64,20 +62,20 @@ fn filed(pieces: &[ExportRecord], endpoint: &EndpointId) -> Vec<ExportRecord> {
     read
 }
 
-pub(super) async fn bring(
-    bench: &impl Bench,
+pub(super) async fn import(
+    fixture: &StoreFixture,
     pieces: Vec<ExportRecord>,
 ) -> Result<(), CommitError> {
     let pieces = pieces.into_iter().map(ImportMessage::Record);
-    hand(bench, pieces.chain([ImportMessage::End])).await
+    send_messages(fixture, pieces.chain([ImportMessage::End])).await
 }
 
 /// Hands messages to an import, and closes the channel.
-pub(super) async fn hand(
-    bench: &impl Bench,
+pub(super) async fn send_messages(
+    fixture: &StoreFixture,
     messages: impl IntoIterator<Item = ImportMessage>,
 ) -> Result<(), CommitError> {
-    let store = bench.store();
+    let store = fixture.store();
     let (sender, receiver) = mpsc::channel(4);
     let sending = async {
         for message in messages {
@@ -91,24 +89,18 @@ pub(super) async fn hand(
 }
 
 /// A copy of a store, by way of a file.
-async fn copy<B: Bench>(store: &Store) -> B {
-    let bench = B::new();
+async fn copy(store: &Store, kind: EngineKind) -> StoreFixture {
+    let fixture = StoreFixture::new(kind);
     let pieces = pieces(store).await;
     let filed = filed(&pieces, store.endpoint());
     assert_eq!(filed, pieces);
-    bring(&bench, pieces).await.unwrap();
-    bench
+    import(&fixture, pieces).await.unwrap();
+    fixture
 }
 
-/// Whether two stores are of one kind. Kinds differ in what they say of bytes on disk, and of a past
-/// of which no order is known.
-#[derive(Clone, Copy, PartialEq)]
-enum Kinds {
-    Same,
-    Different,
-}
-
-async fn alike(one: &Store, other: &Store, kinds: Kinds) {
+/// Whether two stores answer alike. Stores of different kinds differ in what they say of bytes on disk, and of a past of
+/// which no order is known: these are compared where the kind `is_same`.
+async fn assert_alike(one: &Store, other: &Store, is_same: bool) {
     macro_rules! same {
         ($($call:tt)+) => {
             assert_eq!(one.$($call)+.await.unwrap(), other.$($call)+.await.unwrap())
@@ -136,7 +128,7 @@ async fn alike(one: &Store, other: &Store, kinds: Kinds) {
                 same!(version(&name, &known.id, note.updates));
             }
         }
-        for seconds in (-1..60).filter(|_| kinds == Kinds::Same) {
+        for seconds in (-1..60).filter(|_| is_same) {
             for select in [PastSelect::Current, PastSelect::All] {
                 same!(past(&name, select, time(seconds)));
             }
@@ -152,14 +144,14 @@ async fn alike(one: &Store, other: &Store, kinds: Kinds) {
         let kept = one.holdings(&name).await.unwrap();
         let too = other.holdings(&name).await.unwrap();
         assert_eq!(kept.versions, too.versions);
-        if kinds == Kinds::Same {
+        if is_same {
             assert_eq!((kept.documents, kept.back_to), (too.documents, too.back_to));
         }
     }
 }
 
-pub(super) async fn full(bench: &impl Bench) {
-    let store = bench.store();
+pub(super) async fn fill(fixture: &StoreFixture) {
+    let store = fixture.store();
     let feeds = store.feed_list().await.unwrap();
     store.apply_feeds(&[], &feeds, Some(applied("http://a/"))).await.unwrap();
     for name in ["news", "empty"] {
@@ -191,34 +183,35 @@ pub(super) async fn full(bench: &impl Bench) {
     store.commit(change).await.unwrap();
 }
 
-async fn everything_is_handed_over(bench: impl Bench) {
-    full(&bench).await;
-    there_and_back::<_, OnDisk>(&bench).await;
-    there_and_back::<_, InMemory>(&bench).await;
+async fn everything_is_handed_over(fixture: StoreFixture) {
+    fill(&fixture).await;
+    there_and_back(&fixture, EngineKind::Disk).await;
+    there_and_back(&fixture, EngineKind::Memory).await;
 }
 
 /// A copy of another kind answers alike, and a copy of that one, of the first kind, in everything.
-pub(super) async fn there_and_back<B: Bench, C: Bench>(bench: &B) {
-    let store = bench.store();
-    let there: C = copy(&store).await;
-    alike(&store, &there.store(), Kinds::Different).await;
+pub(super) async fn there_and_back(fixture: &StoreFixture, other: EngineKind) {
+    let store = fixture.store();
+    let there = copy(&store, other).await;
+    assert_alike(&store, &there.store(), false).await;
     let there = there.reopen().await;
-    let back: B = copy(&there.store()).await;
-    alike(&store, &back.store(), Kinds::Same).await;
+    let back = copy(&there.store(), fixture.kind()).await;
+    assert_alike(&store, &back.store(), true).await;
     assert_eq!(pieces(&store).await.len(), pieces(&back.store()).await.len());
 }
 
-async fn a_copy_goes_on(bench: impl Bench) {
-    full(&bench).await;
-    let copies: (InMemory, OnDisk) = (copy(&bench.store()).await, copy(&bench.store()).await);
-    let one = goes_on(&copies.0).await;
-    assert_eq!(one, goes_on(&copies.1).await);
-    assert_eq!(one, goes_on(&bench).await);
+async fn a_copy_goes_on(fixture: StoreFixture) {
+    fill(&fixture).await;
+    let in_memory = copy(&fixture.store(), EngineKind::Memory).await;
+    let on_disk = copy(&fixture.store(), EngineKind::Disk).await;
+    let one = past_after_more(&in_memory).await;
+    assert_eq!(one, past_after_more(&on_disk).await);
+    assert_eq!(one, past_after_more(&fixture).await);
 }
 
 /// What the past is after more has happened; the purged name is used again.
-async fn goes_on(bench: &impl Bench) -> (Vec<Past>, Vec<String>, Tick) {
-    let store = bench.store();
+async fn past_after_more(fixture: &StoreFixture) -> (Vec<Past>, Vec<String>, Tick) {
+    let store = fixture.store();
     for seconds in 40..80 {
         let draft = edit(&store, seconds).await;
         let draft = draft.item("a", &format!("a{seconds}")).order(&["a"]);
@@ -241,88 +234,83 @@ async fn goes_on(bench: &impl Bench) -> (Vec<Past>, Vec<String>, Tick) {
     (pasts, said, again.tick.unwrap())
 }
 
-async fn a_used_store_takes_nothing(bench: impl Bench) {
-    let other = InMemory::new();
-    full(&other).await;
+async fn a_used_store_takes_nothing(fixture: StoreFixture) {
+    let other = StoreFixture::new(EngineKind::Memory);
+    fill(&other).await;
     let taken = pieces(&other.store()).await;
-    bench.store().put_feed(&record("mine")).await.unwrap();
-    let refused = bring(&bench, taken).await;
+    fixture.store().put_feed(&record("mine")).await.unwrap();
+    let refused = import(&fixture, taken).await;
     assert!(matches!(refused, Err(CommitError::Store(StoreError::Occupied { .. }))), "{refused:?}");
-    assert_eq!(bench.store().feeds().await.unwrap(), [record("mine")]);
+    assert_eq!(fixture.store().feeds().await.unwrap(), [record("mine")]);
 }
 
-async fn what_contradicts_itself_is_refused(bench: impl Bench) {
-    full(&bench).await;
-    let whole = pieces(&bench.store()).await;
-    type Kind = fn(&ExportRecord) -> bool;
-    let [state, item, text, log, order]: [Kind; 5] = [
-        |piece| matches!(piece, ExportRecord::State(..)),
-        |piece| matches!(piece, ExportRecord::Item(..)),
-        |piece| matches!(piece, ExportRecord::Text(..)),
-        |piece| matches!(piece, ExportRecord::Log(_)),
-        |piece| matches!(piece, ExportRecord::Past(..)),
-    ];
-    let times = |kind: Kind, times: usize| -> Vec<ExportRecord> {
-        let copies = |piece| vec![ExportRecord::clone(piece); if kind(piece) { times } else { 1 }];
-        whole.iter().flat_map(copies).collect()
+async fn what_contradicts_itself_is_refused(fixture: StoreFixture) {
+    fill(&fixture).await;
+    let whole = pieces(&fixture.store()).await;
+    let times = |is_kind: fn(&ExportRecord) -> bool, times: usize| -> Vec<ExportRecord> {
+        let count = |piece: &ExportRecord| if is_kind(piece) { times } else { 1 };
+        whole.iter().flat_map(|piece| vec![piece.clone(); count(piece)]).collect()
     };
-    for broken in [
-        times(state, 0),
-        times(item, 0),
-        times(item, 2),
-        times(text, 2),
-        times(state, 2),
-        times(log, 2),
-        times(order, 2),
-        whole.iter().rev().cloned().collect(),
-    ] {
-        assert_unfit(&bring(&InMemory::new(), broken.clone()).await);
-        assert_unfit(&bring(&OnDisk::new(), broken).await);
-    }
-}
-
-fn assert_unfit(imported: &Result<(), CommitError>) {
-    let is_unfit = matches!(imported, Err(CommitError::Store(StoreError::Unfit { .. })));
-    assert!(is_unfit, "{imported:?}");
-}
-
-async fn no_item_of_a_ledger_has_left_it(bench: impl Bench) {
-    full(&bench).await;
-    for deleted in [false, true] {
-        let mut wrong = pieces(&bench.store()).await;
-        for piece in &mut wrong {
+    let edited = |edit: fn(&mut ItemRecord)| {
+        let mut pieces = whole.clone();
+        for piece in &mut pieces {
             if let ExportRecord::Item(_, item) = piece {
-                item.known.standing = ItemStatus::Evicted { since: time(2), deleted };
+                edit(item);
             }
         }
-        let refused = bring(&InMemory::new(), wrong).await;
-        let Err(CommitError::Store(StoreError::Unfit { what })) = refused else {
-            panic!("{refused:?}")
-        };
-        assert!(what.ends_with("stands in the ledger and says that it left it"), "{what}");
+        pieces
+    };
+    fn evict(item: &mut ItemRecord, deleted: bool) {
+        item.known.standing = ItemStatus::Evicted { since: time(2), deleted };
+    }
+    let left = "stands in the ledger and says that it left it";
+    for (broken, fault) in [
+        (times(|piece| matches!(piece, ExportRecord::State(..)), 0), "ends without a state"),
+        (times(|piece| matches!(piece, ExportRecord::Item(..)), 0), "has no item"),
+        (times(|piece| matches!(piece, ExportRecord::Item(..)), 2), ""),
+        (times(|piece| matches!(piece, ExportRecord::Text(..)), 2), "that are not in order"),
+        (times(|piece| matches!(piece, ExportRecord::State(..)), 2), "is in it twice"),
+        (times(|piece| matches!(piece, ExportRecord::Log(_)), 2), "is not in order"),
+        (times(|piece| matches!(piece, ExportRecord::Past(..)), 2), "are not in order"),
+        (whole.iter().rev().cloned().collect(), ""),
+        (edited(|item| evict(item, false)), left),
+        (edited(|item| evict(item, true)), left),
+        (edited(|item| item.conflicts.clear()), "lacks conflicts"),
+        (
+            edited(|item| item.conflicts.iter_mut().for_each(|lost| lost.id = id("another"))),
+            "is in conflict with another item",
+        ),
+    ] {
+        for kind in [EngineKind::Memory, EngineKind::Disk] {
+            let refused = import(&StoreFixture::new(kind), broken.clone()).await;
+            let Err(CommitError::Store(StoreError::Unfit { what })) = refused else {
+                panic!("{fault}: {refused:?}")
+            };
+            assert!(what.contains(fault), "{fault}: {what}");
+        }
     }
 }
 
-async fn nobody_need_take_it_all(bench: impl Bench) {
-    full(&bench).await;
+async fn nobody_need_take_it_all(fixture: StoreFixture) {
+    fill(&fixture).await;
     let (sender, mut receiver) = mpsc::channel(1);
     let leaving = async {
         let first = receiver.recv().await;
         receiver.close();
         first
     };
-    let store = bench.store();
+    let store = fixture.store();
     let (carried, first) = tokio::join!(store.export(sender), leaving);
     carried.unwrap();
     assert!(matches!(first, Some(ExportRecord::Origin(_))));
 }
 
-pub(super) fn run<B: Bench, C: Bench>(steps: Vec<Step>) {
+pub(super) fn run(from: EngineKind, to: EngineKind, steps: Vec<Step>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
-        let (bench, model): (B, Model) = follow(steps).await;
-        there_and_back::<B, C>(&bench).await;
-        let copied: C = copy(&bench.store()).await;
+        let (fixture, model) = follow(from, steps).await;
+        there_and_back(&fixture, to).await;
+        let copied = copy(&fixture.store(), to).await;
         model.agrees_with(&copied.store()).await;
     });
 }
@@ -331,35 +319,20 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
     #[test]
     fn copies_in_memory_answer_alike(steps in vec(step(), 1..30)) {
-        run::<OnDisk, InMemory>(steps);
+        run(EngineKind::Disk, EngineKind::Memory, steps);
     }
 
     #[test]
     fn copies_on_disk_answer_alike(steps in vec(step(), 1..30)) {
-        run::<InMemory, OnDisk>(steps);
-    }
-}
-
-async fn conflicts_that_are_not_those_of_the_ledger_are_refused(bench: impl Bench) {
-    full(&bench).await;
-    let edits: [fn(&mut ItemRecord); 2] =
-        [|item| item.conflicts.clear(), |item| item.conflicts[0].id = id("another")];
-    for edit in edits {
-        let mut wrong = pieces(&bench.store()).await;
-        let items = wrong.iter_mut().filter_map(|piece| match piece {
-            ExportRecord::Item(_, item) if !item.conflicts.is_empty() => Some(item),
-            _ => None,
-        });
-        items.for_each(|item| edit(item));
-        assert_unfit(&bring(&InMemory::new(), wrong).await);
+        run(EngineKind::Memory, EngineKind::Disk, steps);
     }
 }
 
 /// Writers go on while a store is handed over. Each feed comes at one of its revisions, and the log is never
 /// ahead of it.
-async fn what_is_committed_meanwhile_leaves_every_feed_whole(bench: impl Bench) {
+async fn what_is_committed_meanwhile_leaves_every_feed_whole(fixture: StoreFixture) {
     const FEEDS: [&str; 3] = ["a", "b", "c"];
-    let store = bench.store();
+    let store = fixture.store();
     let mut seconds = 0;
     for name in FEEDS {
         store.put_feed(&record(name)).await.unwrap();
@@ -405,8 +378,8 @@ async fn what_is_committed_meanwhile_leaves_every_feed_whole(bench: impl Bench) 
             _ => {}
         }
     }
-    let copied = InMemory::new();
-    bring(&copied, pieces).await.unwrap();
+    let copied = StoreFixture::new(EngineKind::Memory);
+    import(&copied, pieces).await.unwrap();
     for name in FEEDS {
         let view = copied.store().view(&feed(name), Select::All).await.unwrap().unwrap();
         assert_eq!(view.items.len(), 2, "{name}");
@@ -414,12 +387,12 @@ async fn what_is_committed_meanwhile_leaves_every_feed_whole(bench: impl Bench) 
         assert_eq!(ticks, view.state.tick, "{name} has what its state says");
     }
     assert!(copied.store().state(&feed("late")).await.unwrap().is_none());
-    let other = copy::<OnDisk>(&store).await;
+    let other = copy(&store, EngineKind::Disk).await;
     assert!(other.store().state(&feed("late")).await.unwrap().is_some());
 }
 
-async fn a_feed_that_is_purged_meanwhile_ends_it(bench: impl Bench) {
-    let store = bench.store();
+async fn a_feed_that_is_purged_meanwhile_ends_it(fixture: StoreFixture) {
+    let store = fixture.store();
     for name in ["a", "z"] {
         store.put_feed(&record(name)).await.unwrap();
         Draft::on(&store, name, 1).await.item("i", "I").order(&["i"]).commit(&store).await;

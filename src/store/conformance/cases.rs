@@ -1,7 +1,7 @@
 //! What the trait promises, one promise a case.
 
 use super::make::*;
-use super::{Bench, on_every_store};
+use super::{StoreFixture, on_every_store};
 use crate::*;
 use tidegate_core::model::*;
 
@@ -15,8 +15,8 @@ on_every_store! {
     the_time_of_an_epoch_never_goes_back
 }
 
-async fn an_empty_store_answers_nothing(bench: impl Bench) {
-    let store = bench.store();
+async fn an_empty_store_answers_nothing(fixture: StoreFixture) {
+    let store = fixture.store();
     let news = feed("news");
     assert_eq!(store.endpoint().as_str(), "gate.example");
     assert!(store.feeds().await.unwrap().is_empty());
@@ -36,15 +36,14 @@ async fn an_empty_store_answers_nothing(bench: impl Bench) {
     store.purge_feed(&news).await.unwrap();
 }
 
-async fn a_commit_is_there_whole_and_after_a_restart(bench: impl Bench) {
-    let store = bench.store();
+async fn a_commit_is_there_whole_and_after_a_restart(mut fixture: StoreFixture) {
+    let store = fixture.store();
     let change = edit(&store, 1).await.item("b", "B").item("a", "A").order(&["a", "b"]).done();
     let committed = store.commit(change.clone()).await.unwrap();
     assert_eq!(committed, Committed { revision: Revision(1) });
     drop(store);
-    let mut bench = bench;
     for _ in 0..2 {
-        let store = bench.store();
+        let store = fixture.store();
         let news = feed("news");
         let view = store.view(&news, Select::Current).await.unwrap().unwrap();
         assert_eq!(view.state.lineage.stretches().len(), 1);
@@ -72,12 +71,12 @@ async fn a_commit_is_there_whole_and_after_a_restart(bench: impl Bench) {
         assert_eq!(store.epochs_after(Epoch(0), 9).await.unwrap(), [closed]);
         assert_eq!(*store.watch_epochs().borrow(), Epoch(1));
         drop(store);
-        bench = bench.reopen().await;
+        fixture = fixture.reopen().await;
     }
 }
 
-async fn the_base_must_be_the_feeds_revision(bench: impl Bench) {
-    let store = bench.store();
+async fn the_base_must_be_the_feeds_revision(fixture: StoreFixture) {
+    let store = fixture.store();
     let first = edit(&store, 1).await.item("a", "A").done();
     store.commit(first.clone()).await.unwrap();
     let again = store.commit(first).await;
@@ -96,17 +95,17 @@ async fn the_base_must_be_the_feeds_revision(bench: impl Bench) {
 }
 
 /// Of two polls of one feed the one that asked later is in force, whoever commits first.
-async fn a_document_that_was_asked_for_earlier_is_refused(bench: impl Bench) {
+async fn a_document_that_was_asked_for_earlier_is_refused(fixture: StoreFixture) {
     let draft = async |store: &Store, seconds: i64, asked: Option<i64>| {
         let change = edit(store, seconds).await.item("a", "A").done();
         Change { asked_at: asked.map(time), ..change }
     };
-    let store = bench.store();
+    let store = fixture.store();
     for (seconds, asked) in (1..).zip([Some(5), Some(5), None, Some(6)]) {
         let change = draft(&*store, seconds, asked).await;
         store.commit(change).await.unwrap();
     }
-    let (_bench, store) = bench.again(store).await;
+    let (_fixture, store) = fixture.again(store).await;
     let change = draft(&*store, 5, Some(5)).await;
     assert!(matches!(store.commit(change).await, Err(CommitError::Overtaken)));
     // One whose clock is a day ahead keeps nobody from the feed.
@@ -118,8 +117,8 @@ async fn a_document_that_was_asked_for_earlier_is_refused(bench: impl Bench) {
     assert!(matches!(store.commit(change).await, Err(CommitError::Overtaken)));
 }
 
-async fn a_change_that_contradicts_itself_is_refused(bench: impl Bench) {
-    let store = bench.store();
+async fn a_change_that_contradicts_itself_is_refused(fixture: StoreFixture) {
+    let store = fixture.store();
     edit(&store, 5).await.item("a", "A").order(&["a"]).commit(&store).await;
     let before = store.view(&feed("news"), Select::All).await.unwrap();
     let good = || async { edit(&store, 6).await.item("a", "new").item("b", "B") };
@@ -164,8 +163,8 @@ async fn a_change_that_contradicts_itself_is_refused(bench: impl Bench) {
     good().await.commit(&store).await;
 }
 
-async fn epochs_are_numbered_and_closed(bench: impl Bench) {
-    let store = bench.store();
+async fn epochs_are_numbered_and_closed(fixture: StoreFixture) {
+    let store = fixture.store();
     let mut sealed = store.watch_epochs();
     for seconds in 1..=4 {
         edit(&store, seconds).await.item("a", "A").commit(&store).await;
@@ -181,22 +180,21 @@ async fn epochs_are_numbered_and_closed(bench: impl Bench) {
     assert!(store.epochs_after(Epoch(4), 9).await.unwrap().is_empty());
     assert!(store.epochs_after(Epoch(u64::MAX), 9).await.unwrap().is_empty());
     assert!(store.epochs_after(Epoch(0), 0).await.unwrap().is_empty());
-    let (_bench, store) = bench.again(store).await;
+    let (_fixture, store) = fixture.again(store).await;
     assert_eq!(*store.watch_epochs().borrow(), Epoch(4));
     edit(&store, 5).await.item("a", "A").commit(&store).await;
     assert_eq!(*store.watch_epochs().borrow(), Epoch(5));
     assert_eq!(store.epochs_after(Epoch(0), 4).await.unwrap(), all);
 }
 
-async fn the_time_of_an_epoch_never_goes_back(bench: impl Bench) {
-    let mut bench = bench;
+async fn the_time_of_an_epoch_never_goes_back(mut fixture: StoreFixture) {
     for (clock, seconds) in [(50, 1), (20, 2), (60, 3)] {
-        bench = bench.reopen().await;
-        let store = bench.store();
-        bench.clock().set(time(clock));
+        fixture = fixture.reopen().await;
+        let store = fixture.store();
+        fixture.clock.set(time(clock));
         edit(&store, seconds).await.item("a", "A").commit(&store).await;
     }
-    let tail = bench.store().epochs_after(Epoch(0), 9).await.unwrap();
+    let tail = fixture.store().epochs_after(Epoch(0), 9).await.unwrap();
     let at: Vec<Time> = tail.iter().map(|sealed| sealed.at).collect();
     assert_eq!(at, [time(50), time(50), time(60)]);
 }

@@ -1,7 +1,7 @@
 //! What is in conflict with an item's current version: stored with it, answered with it.
 
 use super::make::*;
-use super::{Bench, on_every_store};
+use super::{StoreFixture, on_every_store};
 use crate::*;
 use tidegate_core::model::*;
 
@@ -38,8 +38,8 @@ async fn begun(store: &Store) {
     edit(store, 1).await.item("a", "A").order(&["a"]).commit(store).await;
 }
 
-async fn conflicts_are_answered_with_their_item(bench: impl Bench) {
-    let store = bench.store();
+async fn conflicts_are_answered_with_their_item(fixture: StoreFixture) {
+    let store = fixture.store();
     begun(&store).await;
     // Large enough to be cut into pieces.
     let long: String = (0..6000).map(|n| format!("{:x} ", n * 2_654_435_761_u64)).collect();
@@ -49,7 +49,7 @@ async fn conflicts_are_answered_with_their_item(bench: impl Bench) {
     let whole: Vec<Version<Markup>> =
         versions.into_iter().map(|v| v.with(v.data.clone().unwrap())).collect();
 
-    let (_bench, store) = bench.again(store).await;
+    let (_fixture, store) = fixture.again(store).await;
     let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
     assert_eq!(item.shared.conflicts, whole);
     assert_eq!(item.shared.winner.noconflicts, Some(false));
@@ -71,8 +71,8 @@ async fn conflicts_are_answered_with_their_item(bench: impl Bench) {
     assert_eq!(count(&store).await, 0);
 }
 
-async fn a_loser_may_have_the_bytes_that_the_item_had(bench: impl Bench) {
-    let store = bench.store();
+async fn a_loser_may_have_the_bytes_that_the_item_had(fixture: StoreFixture) {
+    let store = fixture.store();
     begun(&store).await;
     let change = contest(&store, 2, vec![losing("a", 1, None)]).await;
     store.commit(change).await.unwrap();
@@ -81,8 +81,8 @@ async fn a_loser_may_have_the_bytes_that_the_item_had(bench: impl Bench) {
     assert_eq!((new, old), (&markup("B"), &markup("A")));
 }
 
-async fn conflicts_go_with_the_item(bench: impl Bench) {
-    let store = bench.store();
+async fn conflicts_go_with_the_item(fixture: StoreFixture) {
+    let store = fixture.store();
     begun(&store).await;
     let change = contest(&store, 2, vec![losing("a", 1, None)]).await;
     store.commit(change).await.unwrap();
@@ -93,8 +93,8 @@ async fn conflicts_go_with_the_item(bench: impl Bench) {
     assert_eq!(count(&store).await, 0);
 }
 
-async fn conflicts_that_contradict_the_ledger_are_refused(bench: impl Bench) {
-    let store = bench.store();
+async fn conflicts_that_contradict_the_ledger_are_refused(fixture: StoreFixture) {
+    let store = fixture.store();
     begun(&store).await;
     let mut fewer = contest(&store, 2, vec![losing("a", 1, None)]).await;
     fewer.known[0].conflicts = 2;

@@ -1,8 +1,8 @@
 //! An import that breaks off between two feeds: nothing of what came contradicts itself, and it is not all.
 
-use super::carry::{hand, pieces};
+use super::carry::{pieces, send_messages};
 use super::make::*;
-use super::{Bench, InMemory, OnDisk, endpoint, on_every_store};
+use super::{EngineKind, Home, StoreFixture, endpoint, on_every_store};
 use crate::portable::{ExportRecord, ImportMessage};
 use crate::*;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ on_every_store! {
 }
 
 /// Hands over the first of two feeds, and does not say that this is the end.
-async fn break_off(bench: &impl Bench) -> Result<(), CommitError> {
-    let other = InMemory::new();
+async fn break_off(fixture: &StoreFixture) -> Result<(), CommitError> {
+    let other = StoreFixture::new(EngineKind::Memory);
     let store = other.store();
     for name in ["a", "b"] {
         Draft::on(&store, name, 1).await.item("i", "I").order(&["i"]).commit(&store).await;
@@ -21,11 +21,11 @@ async fn break_off(bench: &impl Bench) -> Result<(), CommitError> {
     let all = pieces(&store).await;
     let first = all.iter().position(|piece| matches!(piece, ExportRecord::State(..))).unwrap();
     assert!(first + 1 < all.len(), "one feed is all");
-    hand(bench, all.into_iter().take(first + 1).map(ImportMessage::Record)).await
+    send_messages(fixture, all.into_iter().take(first + 1).map(ImportMessage::Record)).await
 }
 
-async fn what_breaks_off_between_two_feeds_is_not_whole(bench: impl Bench) {
-    let refused = break_off(&bench).await;
+async fn what_breaks_off_between_two_feeds_is_not_whole(fixture: StoreFixture) {
+    let refused = break_off(&fixture).await;
     let partly = matches!(refused, Err(CommitError::Store(StoreError::PartlyImported { .. })));
     assert!(partly, "{refused:?}");
 }
@@ -36,12 +36,12 @@ async fn what_broke_off_is_not_opened() {
     let is_refused = |opened: Result<Store, StoreError>| {
         matches!(opened, Err(StoreError::PartlyImported { .. }))
     };
-    let bench = InMemory::new();
-    break_off(&bench).await.unwrap_err();
-    assert!(is_refused(bench.store.reopen()));
-    let bench = OnDisk::new();
-    break_off(&bench).await.unwrap_err();
-    bench.store.close().await.unwrap();
-    let request = DiskRequest::new(bench.folder.path(), Some(endpoint()));
-    assert!(is_refused(Store::open_on_disk(request, Arc::new(bench.clock.clone()))));
+    let fixture = StoreFixture::new(EngineKind::Memory);
+    break_off(&fixture).await.unwrap_err();
+    assert!(is_refused(fixture.store.reopen()));
+    let fixture = StoreFixture::new(EngineKind::Disk);
+    break_off(&fixture).await.unwrap_err();
+    fixture.store.close().await.unwrap();
+    let Home::Disk(folder) = fixture.home else { unreachable!() };
+    assert!(is_refused(Store::on_disk(folder.path(), Some(endpoint()), Arc::new(fixture.clock))));
 }

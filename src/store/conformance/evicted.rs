@@ -1,7 +1,7 @@
 //! What leaves the ledger leaves everything but archives, and is found by its names.
 
 use super::make::*;
-use super::{Bench, on_every_store};
+use super::{StoreFixture, on_every_store};
 use crate::*;
 use tidegate_core::model::*;
 
@@ -11,8 +11,8 @@ on_every_store! {
 }
 
 /// A feed with two items, of which `b` is in no order.
-async fn begun(bench: &impl Bench) {
-    let store = bench.store();
+async fn begun(fixture: &StoreFixture) {
+    let store = fixture.store();
     edit(&store, 1).await.item("a", "A").item("b", "B").order(&["a"]).commit(&store).await;
 }
 
@@ -22,9 +22,9 @@ async fn found(store: &Store, names: &[&str]) -> Vec<SyncId> {
     stubs.into_iter().map(|stub| stub.id).collect()
 }
 
-async fn a_stub_is_found_by_every_name(bench: impl Bench) {
-    begun(&bench).await;
-    let store = bench.store();
+async fn a_stub_is_found_by_every_name(fixture: StoreFixture) {
+    begun(&fixture).await;
+    let store = fixture.store();
     let mut change = edit(&store, 2).await.evict("b").done();
     for stub in &mut change.evicted {
         stub.aliases = vec!["urn:once".to_owned(), "urn:twice".to_owned()];
@@ -32,7 +32,7 @@ async fn a_stub_is_found_by_every_name(bench: impl Bench) {
     }
     let stub = change.evicted.clone();
     store.commit(change).await.unwrap();
-    let (_bench, store) = bench.again(store).await;
+    let (_fixture, store) = fixture.again(store).await;
     for name in ["b", "urn:b", "urn:once", "urn:twice"] {
         assert_eq!(found(&store, &[name]).await, [id("b")], "{name}");
     }
@@ -48,9 +48,9 @@ async fn a_stub_is_found_by_every_name(bench: impl Bench) {
     assert_eq!(store.versions(&feed("news"), &id("b"), 9).await.unwrap().len(), 1);
 }
 
-async fn an_eviction_that_contradicts_itself_is_refused(bench: impl Bench) {
-    begun(&bench).await;
-    let store = bench.store();
+async fn an_eviction_that_contradicts_itself_is_refused(fixture: StoreFixture) {
+    begun(&fixture).await;
+    let store = fixture.store();
     let evict = edit(&store, 2).await.evict("b").done();
     let stub = evict.evicted[0].clone();
     let other = LedgerEntry { id: id("c"), ..stub.clone() };

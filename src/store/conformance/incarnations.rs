@@ -1,9 +1,9 @@
 //! What goes on where another store was, and what begins a life of its own: a compacted store, a copy, a copy
 //! of a copy.
 
-use super::carry::{bring, pieces};
+use super::carry::{import, pieces};
 use super::make::*;
-use super::{Bench, InMemory, OnDisk, endpoint, on_every_store};
+use super::{EngineKind, StoreFixture, endpoint, on_every_store};
 use crate::portable::{Copying, ExportRecord, ImportMessage};
 use crate::*;
 use std::sync::Arc;
@@ -31,8 +31,8 @@ fn knows(store: &Store, Place(mark, epoch): Place) -> bool {
 }
 
 /// Commits so many changes; the place after each.
-async fn changes(bench: &impl Bench, seconds: std::ops::Range<i64>) -> Vec<Place> {
-    let store = bench.store();
+async fn changes(fixture: &StoreFixture, seconds: std::ops::Range<i64>) -> Vec<Place> {
+    let store = fixture.store();
     let mut places = Vec::new();
     for second in seconds {
         let draft = edit(&store, second).await.item("a", &second.to_string());
@@ -43,22 +43,22 @@ async fn changes(bench: &impl Bench, seconds: std::ops::Range<i64>) -> Vec<Place
 }
 
 /// Another store with what this one has, as a compaction makes it.
-async fn compacted(store: &Store) -> OnDisk {
-    let bench = OnDisk::new();
-    bring(&bench, pieces(store).await).await.unwrap();
-    bench.reopen().await
+async fn compacted(store: &Store) -> StoreFixture {
+    let fixture = StoreFixture::new(EngineKind::Disk);
+    import(&fixture, pieces(store).await).await.unwrap();
+    fixture.reopen().await
 }
 
 /// A copy, made at the second `now`.
-async fn copied<B: Bench>(store: &Store, now: i64) -> B {
-    let bench = B::new();
+async fn copied(store: &Store, kind: EngineKind, now: i64) -> StoreFixture {
+    let fixture = StoreFixture::new(kind);
     let all = pieces(store).await;
     let known = all.iter().filter_map(ExportRecord::latest).max().unwrap();
     let mut copying = Copying::new(known, time(now));
     let mut copy: Vec<_> = all.into_iter().map(|piece| copying.piece(piece)).collect();
     copy.extend(copying.end());
-    bring(&bench, copy).await.unwrap();
-    bench.reopen().await
+    import(&fixture, copy).await.unwrap();
+    fixture.reopen().await
 }
 
 async fn state(store: &Store) -> FeedState {
@@ -68,9 +68,9 @@ async fn state(store: &Store) -> FeedState {
 /// Once and once more, with the same epochs, places and tags.
 #[tokio::test]
 async fn a_compacted_store_goes_on() {
-    let bench = OnDisk::new();
-    let mut places = changes(&bench, 1..5).await;
-    let store = bench.store();
+    let fixture = StoreFixture::new(EngineKind::Disk);
+    let mut places = changes(&fixture, 1..5).await;
+    let store = fixture.store();
     let there = compacted(&store).await;
     let new = there.store();
     assert_eq!(state(&new).await, state(&store).await);
@@ -94,23 +94,25 @@ fn follow_each_other(places: &[Place], store: &Store) {
     assert!(places.iter().all(|place| knows(store, *place)));
 }
 
-async fn a_copy_begins_a_life_of_its_own(bench: impl Bench) {
-    let before = changes(&bench, 1..5).await;
-    let store = bench.store();
-    let copies = (copied::<OnDisk>(&store, 20).await, copied::<InMemory>(&store, 20).await);
-    let ahead = changes(&bench, 5..30).await;
-    is_apart(&copies.0, &before, &ahead).await;
-    is_apart(&copies.1, &before, &ahead).await;
+async fn a_copy_begins_a_life_of_its_own(fixture: StoreFixture) {
+    let before = changes(&fixture, 1..5).await;
+    let store = fixture.store();
+    let copies =
+        [copied(&store, EngineKind::Disk, 20).await, copied(&store, EngineKind::Memory, 20).await];
+    let ahead = changes(&fixture, 5..30).await;
+    for copy in &copies {
+        is_apart(copy, &before, &ahead).await;
+    }
 }
 
 /// In its place, and not by way of a file.
-async fn a_restored_store_begins_a_life_of_its_own<B: Bench>(bench: B) {
-    let before = changes(&bench, 1..5).await;
-    let restored = B::new();
-    bring(&restored, pieces(&bench.store()).await).await.unwrap();
+async fn a_restored_store_begins_a_life_of_its_own(fixture: StoreFixture) {
+    let before = changes(&fixture, 1..5).await;
+    let restored = StoreFixture::new(fixture.kind());
+    import(&restored, pieces(&fixture.store()).await).await.unwrap();
     let restored = restored.reopen().await;
-    let ahead = changes(&bench, 5..30).await;
-    restored.clock().set(time(20));
+    let ahead = changes(&fixture, 5..30).await;
+    restored.clock.set(time(20));
     let store = restored.store();
     assert_eq!(store.reincarnate().await.unwrap(), 1);
     assert_eq!(state(&store).await.gap, Some(Gap { since: time(4), until: time(20) }));
@@ -118,7 +120,7 @@ async fn a_restored_store_begins_a_life_of_its_own<B: Bench>(bench: B) {
 }
 
 /// What was there before the copy is known to it, and nothing that came after.
-async fn is_apart<B: Bench>(copy: &B, before: &[Place], ahead: &[Place]) {
+async fn is_apart(copy: &StoreFixture, before: &[Place], ahead: &[Place]) {
     let store = copy.store();
     let known = newest(&store).1;
     // It announces that each feed begins anew.
@@ -135,12 +137,12 @@ async fn is_apart<B: Bench>(copy: &B, before: &[Place], ahead: &[Place]) {
     }
 }
 
-async fn a_copy_of_a_copy_is_a_third(bench: impl Bench) {
-    let first = changes(&bench, 1..5).await;
-    let copy: OnDisk = copied(&bench.store(), 11).await;
+async fn a_copy_of_a_copy_is_a_third(fixture: StoreFixture) {
+    let first = changes(&fixture, 1..5).await;
+    let copy = copied(&fixture.store(), EngineKind::Disk, 11).await;
     let second = changes(&copy, 12..15).await;
-    let third: InMemory = copied(&copy.store(), 21).await;
-    let (one, two) = (changes(&bench, 5..13).await, changes(&copy, 22..31).await);
+    let third = copied(&copy.store(), EngineKind::Memory, 21).await;
+    let (one, two) = (changes(&fixture, 5..13).await, changes(&copy, 22..31).await);
     let own = changes(&third, 22..41).await;
     let store = third.store();
     assert!(first.iter().chain(&second).chain(&own).all(|place| knows(&store, *place)));
@@ -150,18 +152,17 @@ async fn a_copy_of_a_copy_is_a_third(bench: impl Bench) {
     assert!(one.iter().chain(&own).all(|place| !knows(&copied, *place)));
 }
 
-async fn a_place_has_one_name_whatever_restarts(bench: impl Bench) {
-    let mut places = changes(&bench, 1..3).await;
-    let mut bench = bench;
+async fn a_place_has_one_name_whatever_restarts(mut fixture: StoreFixture) {
+    let mut places = changes(&fixture, 1..3).await;
     for round in 0..40_i64 {
-        bench = bench.reopen().await;
-        assert_eq!(newest(&bench.store()), *places.last().unwrap(), "nothing came since");
+        fixture = fixture.reopen().await;
+        assert_eq!(newest(&fixture.store()), *places.last().unwrap(), "nothing came since");
         if round % 8 == 0 {
-            places.extend(changes(&bench, round + 3..round + 4).await);
+            places.extend(changes(&fixture, round + 3..round + 4).await);
         }
     }
-    assert!(places.iter().all(|place| knows(&bench.store(), *place)));
-    assert!(!knows(&bench.store(), Place(places[0].0, 9)));
+    assert!(places.iter().all(|place| knows(&fixture.store(), *place)));
+    assert!(!knows(&fixture.store(), Place(places[0].0, 9)));
 }
 
 /// A gateway that was started over the place once, before the import, has given its SUP ids to nobody.
@@ -173,8 +174,8 @@ async fn an_import_brings_what_sup_ids_are_made_of() {
         let clock = Arc::new(ManualClock::at(time(0)));
         Store::open_on_disk(DiskRequest { sup_ids, ..request }, clock).unwrap()
     };
-    let bench = OnDisk::new();
-    changes(&bench, 1..5).await;
+    let fixture = StoreFixture::new(EngineKind::Disk);
+    changes(&fixture, 1..5).await;
     let first = open(None, None);
     assert_eq!(first.sup_ids(), SupIdBasis::Name);
     first.close().await.unwrap();
@@ -182,7 +183,7 @@ async fn an_import_brings_what_sup_ids_are_made_of() {
 
     let filled = open(Some(endpoint()), Some(SupIdBasis::Endpoint));
     let (sender, receiver) = tokio::sync::mpsc::channel(1000);
-    for piece in pieces(&bench.store()).await {
+    for piece in pieces(&fixture.store()).await {
         sender.send(ImportMessage::Record(piece)).await.unwrap();
     }
     sender.send(ImportMessage::End).await.unwrap();

@@ -1,7 +1,7 @@
 //! Of a ledger with an index only what is asked for is read.
 
 use super::make::*;
-use super::{Bench, on_every_store};
+use super::{StoreFixture, on_every_store};
 use crate::*;
 use tidegate_core::model::*;
 
@@ -11,8 +11,8 @@ on_every_store! {
 }
 
 /// A feed with four items, of which `a` is in the order.
-async fn begun(bench: &impl Bench) {
-    let store = bench.store();
+async fn begun(fixture: &StoreFixture) {
+    let store = fixture.store();
     let draft =
         ["a", "b", "c", "d"].iter().fold(edit(&store, 1).await, |it, name| it.item(name, name));
     let mut change = draft.order(&["a"]).done();
@@ -21,8 +21,8 @@ async fn begun(bench: &impl Bench) {
 }
 
 /// Gives all items keys, `b` and `c` one in common, and leaves `d` unsettled.
-async fn index(bench: &impl Bench) {
-    let store = bench.store();
+async fn index(fixture: &StoreFixture) {
+    let store = fixture.store();
     let mut change = edit(&store, 2).await.touch("a", ItemStatus::Current).done();
     let keys = [("a", vec![1]), ("b", vec![2, 9]), ("c", vec![3, 9]), ("d", vec![4])];
     let items = keys.into_iter().map(|(name, keys)| ReindexedItem {
@@ -48,9 +48,9 @@ fn by_keys(keys: &[u64]) -> LedgerQuery {
     LedgerQuery { keys: keys.iter().copied().map(IndexKey).collect(), ..LedgerQuery::default() }
 }
 
-async fn a_ledger_without_an_index_is_read_whole(bench: impl Bench) {
-    begun(&bench).await;
-    let store = bench.store();
+async fn a_ledger_without_an_index_is_read_whole(fixture: StoreFixture) {
+    begun(&fixture).await;
+    let store = fixture.store();
     let reader = store.pin(&feed("news")).await.unwrap().unwrap();
     assert!(!reader.has_index().await.unwrap());
     let whole = store.snapshot(&feed("news")).await.unwrap();
@@ -58,11 +58,11 @@ async fn a_ledger_without_an_index_is_read_whole(bench: impl Bench) {
     assert_eq!(whole.unwrap().unsettled, None);
 }
 
-async fn what_is_settled_is_read_where_it_is_asked_for(bench: impl Bench) {
-    begun(&bench).await;
-    index(&bench).await;
-    let bench = bench.reopen().await;
-    let store = bench.store();
+async fn what_is_settled_is_read_where_it_is_asked_for(fixture: StoreFixture) {
+    begun(&fixture).await;
+    index(&fixture).await;
+    let fixture = fixture.reopen().await;
+    let store = fixture.store();
     let reader = store.pin(&feed("news")).await.unwrap().unwrap();
     assert!(reader.has_index().await.unwrap());
     let part = reader.unsettled(tick(9)).await.unwrap().unwrap();

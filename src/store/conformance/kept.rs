@@ -1,7 +1,7 @@
 //! What is kept of held documents: stored with the hold, and gone with it.
 
 use super::make::*;
-use super::{Bench, on_every_store};
+use super::{StoreFixture, on_every_store};
 use crate::record::specimen::specimen;
 use crate::*;
 use tidegate_core::model::*;
@@ -30,8 +30,8 @@ async fn keep(store: &Store, seconds: i64, entries: Option<Vec<HeldEntry>>) {
     store.commit(change).await.unwrap();
 }
 
-async fn what_is_kept_goes_with_the_hold(bench: impl Bench) {
-    let store = bench.store();
+async fn what_is_kept_goes_with_the_hold(fixture: StoreFixture) {
+    let store = fixture.store();
     edit(&store, 1).await.item("a", "A").order(&["a"]).commit(&store).await;
     // Large enough to be cut into pieces.
     let long: String = (0..6000).map(|n| format!("{:x} ", n * 2_654_435_761_u64)).collect();
@@ -39,7 +39,7 @@ async fn what_is_kept_goes_with_the_hold(bench: impl Bench) {
     keep(&store, 2, Some(two.clone())).await;
     // A change that says nothing of them leaves them as they are.
     keep(&store, 3, None).await;
-    let (_bench, store) = bench.again(store).await;
+    let (_fixture, store) = fixture.again(store).await;
     let snapshot = store.snapshot(&feed("news")).await.unwrap().unwrap();
     assert_eq!((snapshot.kept, snapshot.state.hold), (two, Some(hold())));
     keep(&store, 4, Some(vec![kept("three")])).await;
@@ -54,16 +54,16 @@ async fn what_is_kept_goes_with_the_hold(bench: impl Bench) {
     assert!(store.snapshot(&feed("news")).await.unwrap().unwrap().kept.is_empty());
 }
 
-async fn what_is_kept_goes_with_the_feed(bench: impl Bench) {
-    let store = bench.store();
+async fn what_is_kept_goes_with_the_feed(fixture: StoreFixture) {
+    let store = fixture.store();
     keep(&store, 1, Some(vec![kept("one")])).await;
     store.purge_feed(&feed("news")).await.unwrap();
     keep(&store, 2, None).await;
     assert!(store.snapshot(&feed("news")).await.unwrap().unwrap().kept.is_empty());
 }
 
-async fn nothing_is_kept_without_a_hold(bench: impl Bench) {
-    let store = bench.store();
+async fn nothing_is_kept_without_a_hold(fixture: StoreFixture) {
+    let store = fixture.store();
     let mut change = edit(&store, 1).await.item("a", "A").done();
     change.kept = Some(vec![kept("one")]);
     let refused = store.commit(change).await;

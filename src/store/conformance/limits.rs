@@ -1,7 +1,7 @@
 //! What is kept is bounded, and what is too large is refused.
 
 use super::make::*;
-use super::{Bench, on_every_store};
+use super::{StoreFixture, on_every_store};
 use crate::limits::VALUE_LIMIT;
 use crate::*;
 use tidegate_core::model::*;
@@ -14,8 +14,8 @@ on_every_store! {
     what_is_too_large_is_refused
 }
 
-async fn the_oldest_versions_go_first(bench: impl Bench) {
-    let store = bench.store();
+async fn the_oldest_versions_go_first(fixture: StoreFixture) {
+    let store = fixture.store();
     let count = i64::try_from(VERSIONS_LIMIT).unwrap() + 3;
     for seconds in 1..=count {
         edit(&store, seconds).await.item("a", &seconds.to_string()).commit(&store).await;
@@ -29,8 +29,8 @@ async fn the_oldest_versions_go_first(bench: impl Bench) {
     assert_eq!(item.shared.winner.data, markup(&count.to_string()));
 }
 
-async fn the_newest_bytes_outlive_their_version(bench: impl Bench) {
-    let store = bench.store();
+async fn the_newest_bytes_outlive_their_version(fixture: StoreFixture) {
+    let store = fixture.store();
     edit(&store, 0).await.item("a", "kept").commit(&store).await;
     let count = i64::try_from(VERSIONS_LIMIT).unwrap() + 3;
     for seconds in 1..=count {
@@ -51,8 +51,8 @@ async fn events_of(store: &Store) -> Vec<String> {
     events.into_iter().map(|event| event.title).collect()
 }
 
-async fn the_oldest_events_go_first(bench: impl Bench) {
-    let store = bench.store();
+async fn the_oldest_events_go_first(fixture: StoreFixture) {
+    let store = fixture.store();
     let (rounds, each) = (8, 90);
     for round in 0..rounds {
         let mut change = edit(&store, round).await.done();
@@ -64,7 +64,7 @@ async fn the_oldest_events_go_first(bench: impl Bench) {
     let newest = (0..rounds * each).rev().take(EVENTS_KEPT).map(|number| number.to_string());
     assert!(rounds * each > kept);
     assert_eq!(events_of(&store).await, newest.collect::<Vec<_>>());
-    let (_bench, store) = bench.again(store).await;
+    let (_fixture, store) = fixture.again(store).await;
     let mut change = edit(&store, rounds).await.done();
     change.events = vec![event("last", None)];
     store.commit(change).await.unwrap();
@@ -73,8 +73,8 @@ async fn the_oldest_events_go_first(bench: impl Bench) {
     assert_eq!(events[1], (rounds * each - 1).to_string());
 }
 
-async fn more_events_than_are_kept_leave_the_last(bench: impl Bench) {
-    let store = bench.store();
+async fn more_events_than_are_kept_leave_the_last(fixture: StoreFixture) {
+    let store = fixture.store();
     for (round, extra) in [(0, 7), (1, 2000)] {
         let mut change = edit(&store, round).await.done();
         let count = EVENTS_KEPT + extra;
@@ -85,8 +85,8 @@ async fn more_events_than_are_kept_leave_the_last(bench: impl Bench) {
     }
 }
 
-async fn what_is_too_large_is_refused(bench: impl Bench) {
-    let store = bench.store();
+async fn what_is_too_large_is_refused(fixture: StoreFixture) {
+    let store = fixture.store();
     let change = edit(&store, 1).await.item("a", &"x".repeat(VALUE_LIMIT)).done();
     let refused = store.commit(change).await.unwrap_err();
     match refused {

@@ -1,9 +1,10 @@
 //! Random histories against the simplest store that can be written down: the list of the changes
 //! that were accepted, folded anew for every question.
 
-use super::holder::Holder;
 use super::make::*;
-use super::{Bench, InMemory, OnDisk};
+use super::pinned_reader::PinnedReader;
+use super::{EngineKind, StoreFixture};
+use crate::record::assemble;
 use crate::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -91,19 +92,19 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
 
 /// A feed as the list of what was done to it since it was last purged.
 #[derive(Default)]
-struct Told {
+struct FeedHistory {
     changes: Vec<Change>,
     /// What was sealed, as of then.
     archives: Vec<(ArchiveId, Archive)>,
     /// The revision that a purged predecessor had.
-    floor: u64,
+    purged_revision: u64,
     /// How often an item of a purged predecessor was updated at most.
     updates_before: u32,
     /// The openings of the store that raised its render revision, with what each found.
     openings: Vec<(u32, u64)>,
 }
 
-impl Told {
+impl FeedHistory {
     fn revision(&self) -> u64 {
         self.changes.last().map_or(0, |change| change.state.revision.0)
     }
@@ -206,7 +207,7 @@ fn seal(change: &mut Change, mut ledger: HashMap<SyncId, LedgerEntry>) {
 
 #[derive(Default)]
 pub(super) struct Model {
-    feeds: BTreeMap<FeedName, Told>,
+    feeds: BTreeMap<FeedName, FeedHistory>,
     records: BTreeMap<FeedName, FeedRecord>,
     polls: BTreeMap<FeedName, PollState>,
     log: Vec<LoggedChange>,
@@ -226,9 +227,9 @@ impl Model {
         (archive, stale): (Archiving, bool),
     ) -> Change {
         self.seconds += 2;
-        let told = self.feeds.entry(super::make::feed(FEEDS[feed])).or_default();
-        let ledger = told.ledger();
-        let state = told.changes.last().map(|change| change.state.clone());
+        let history = self.feeds.entry(super::make::feed(FEEDS[feed])).or_default();
+        let ledger = history.ledger();
+        let state = history.changes.last().map(|change| change.state.clone());
         let mut draft = Draft::over(FEEDS[feed], state, ledger.clone(), self.seconds);
         let mut done = Vec::new();
         for (item, act) in acts {
@@ -244,8 +245,8 @@ impl Model {
                 words.map(|word| format!("{word:x}")).collect::<String>()
             };
             let exists = ledger.contains_key(&id(name));
-            let stays = told.order().contains(&id(name)) || order.is_some();
-            if told.stubs().contains_key(&id(name)) {
+            let stays = history.order().contains(&id(name)) || order.is_some();
+            if history.stubs().contains_key(&id(name)) {
                 draft.change.reinstated.push(id(name));
             }
             draft = match act {
@@ -281,11 +282,11 @@ impl Model {
     }
 
     fn accept(&mut self, mut change: Change) -> Committed {
-        let told = self.feeds.get_mut(&change.feed).unwrap();
-        let before = told.changes.last().map(|before| before.state.render_revision);
+        let history = self.feeds.get_mut(&change.feed).unwrap();
+        let before = history.changes.last().map(|before| before.state.render_revision);
         if before.is_none() {
-            change.state.updates_before = told.updates_before;
-            let above = |count: Count| Count::new(count.value() + told.updates_before).unwrap();
+            change.state.updates_before = history.updates_before;
+            let above = |count: Count| Count::new(count.value() + history.updates_before).unwrap();
             for known in &mut change.known {
                 let only = known.history.topmost().clone();
                 assert_eq!(known.history.len(), 1);
@@ -296,21 +297,21 @@ impl Model {
         }
         let render = change.state.render_revision;
         let found = before.unwrap_or(render.saturating_sub(1));
-        if render > found && told.openings.last().is_none_or(|(last, _)| *last != self.opening) {
-            told.openings.push((self.opening, found));
+        if render > found && history.openings.last().is_none_or(|(last, _)| *last != self.opening) {
+            history.openings.push((self.opening, found));
         }
-        let revision = Revision(told.revision().max(told.floor) + 1);
+        let revision = Revision(history.revision().max(history.purged_revision) + 1);
         change.state.revision = revision;
         if let Some(tick) = change.tick {
             let versions = u32::try_from(change.versions.len()).unwrap();
             self.log.push(LoggedChange { feed: change.feed.clone(), tick, revision, versions });
         }
         let seals = change.seals.clone();
-        told.changes.push(change);
+        history.changes.push(change);
         for seal in seals {
-            let items = seal.items.iter().map(|id| told.item(id).unwrap()).collect();
+            let items = seal.items.iter().map(|id| history.item(id).unwrap()).collect();
             let archive = Archive::new(seal.upstream, skeleton("<feed/>"), items);
-            told.archives.push((seal.id, archive));
+            history.archives.push((seal.id, archive));
         }
         Committed { revision }
     }
@@ -327,16 +328,17 @@ impl Model {
         assert_eq!(log, self.log);
         for name in FEEDS {
             let name = feed(name);
-            let told = self.feeds.get(&name).filter(|told| !told.changes.is_empty());
-            let state =
-                told.and_then(|told| told.changes.last()).map(|change| change.state.clone());
+            let history = self.feeds.get(&name).filter(|history| !history.changes.is_empty());
+            let state = history
+                .and_then(|history| history.changes.last())
+                .map(|change| change.state.clone());
             assert_eq!(store.state(&name).await.unwrap(), state);
             // Marks are chance; when openings began is not.
             let stretches = state.iter().flat_map(|state| state.lineage.stretches());
             let found: Vec<_> = stretches.map(|stretch| stretch.after).collect();
-            let openings = told.iter().flat_map(|told| &told.openings);
+            let openings = history.iter().flat_map(|history| &history.openings);
             assert_eq!(found, openings.map(|(_, found)| *found).collect::<Vec<_>>());
-            let Some(told) = told else {
+            let Some(history) = history else {
                 assert!(store.view(&name, Select::All).await.unwrap().is_none());
                 continue;
             };
@@ -345,42 +347,43 @@ impl Model {
             assert!(in_order, "the ledger is in order of sync id");
             let known: HashMap<_, _> =
                 snapshot.known.into_iter().map(|known| (known.id.clone(), known)).collect();
-            assert_eq!((Some(snapshot.state), known), (state, told.ledger()));
-            assert_eq!(snapshot.order, told.order());
+            assert_eq!((Some(snapshot.state), known), (state, history.ledger()));
+            assert_eq!(snapshot.order, history.order());
             let view = async |select| store.view(&name, select).await.unwrap().unwrap().items;
-            assert_eq!(view(Select::All).await, told.items(None));
+            assert_eq!(view(Select::All).await, history.items(None));
             let middle = tick(self.seconds / 2);
-            assert_eq!(view(Select::After(middle)).await, told.items(Some(middle)));
-            let current: Vec<_> = told.order().iter().filter_map(|id| told.item(id)).collect();
+            assert_eq!(view(Select::After(middle)).await, history.items(Some(middle)));
+            let current: Vec<_> =
+                history.order().iter().filter_map(|id| history.item(id)).collect();
             assert_eq!(view(Select::Current).await, current);
             let names: Vec<String> = ITEMS.iter().map(|name| format!("urn:{name}")).collect();
-            let stubs: Vec<LedgerEntry> = told.stubs().into_values().collect();
+            let stubs: Vec<LedgerEntry> = history.stubs().into_values().collect();
             assert_eq!(store.stubs(&name, &names).await.unwrap(), stubs);
             for item in ITEMS {
                 let item = id(item);
                 let stub = store.stubs(&name, &[item.to_string()]).await.unwrap().pop();
-                assert_eq!(stub, told.stubs().remove(&item));
-                assert_eq!(store.item(&name, &item).await.unwrap(), told.item(&item));
+                assert_eq!(stub, history.stubs().remove(&item));
+                assert_eq!(store.item(&name, &item).await.unwrap(), history.item(&item));
                 let versions = store.versions(&name, &item, usize::MAX).await.unwrap();
-                assert_eq!(versions, told.versions(&item));
+                assert_eq!(versions, history.versions(&item));
             }
-            let kept: usize = ITEMS.iter().map(|item| told.versions(&id(item)).len()).sum();
+            let kept: usize = ITEMS.iter().map(|item| history.versions(&id(item)).len()).sum();
             assert_eq!(store.holdings(&name).await.unwrap().versions, kept as u64);
-            told.archives_agree(store, &name).await;
+            history.archives_agree(store, &name).await;
             let events: Vec<_> =
-                told.changes.iter().flat_map(|change| change.events.clone()).collect();
+                history.changes.iter().flat_map(|change| change.events.clone()).collect();
             let newest: Vec<_> = events.into_iter().rev().collect();
             assert_eq!(store.events(&name, usize::MAX).await.unwrap(), newest);
         }
     }
 }
 
-pub(super) async fn follow<B: Bench>(steps: Vec<Step>) -> (B, Model) {
-    let mut bench = B::new();
+pub(super) async fn follow(kind: EngineKind, steps: Vec<Step>) -> (StoreFixture, Model) {
+    let mut fixture = StoreFixture::new(kind);
     let mut model = Model::default();
-    let mut holders: VecDeque<Holder> = VecDeque::new();
+    let mut readers: VecDeque<PinnedReader> = VecDeque::new();
     for step in steps {
-        let store = bench.store();
+        let store = fixture.store();
         match step {
             Step::Commit { feed, acts, order, archive, stale } => {
                 let change = model.change(feed, &acts, order.as_deref(), (archive, stale));
@@ -420,57 +423,57 @@ pub(super) async fn follow<B: Bench>(steps: Vec<Step>) -> (B, Model) {
             Step::Purge { feed } => {
                 let name = super::make::feed(FEEDS[feed]);
                 store.purge_feed(&name).await.unwrap();
-                for holder in holders.iter_mut().filter(|holder| holder.feed == name) {
-                    (holder.seen, holder.ledger) = ([None, None], None);
+                for reader in readers.iter_mut().filter(|reader| reader.feed == name) {
+                    (reader.seen, reader.ledger) = ([None, None], None);
                 }
                 model.records.remove(&name);
                 model.polls.remove(&name);
-                let told = model.feeds.entry(name).or_default();
-                let known = told.ledger().into_values();
-                let known = known.chain(told.stubs().into_values());
+                let history = model.feeds.entry(name).or_default();
+                let known = history.ledger().into_values();
+                let known = known.chain(history.stubs().into_values());
                 let updates = known.map(|known| known.updates.value()).max();
-                *told = Told {
-                    floor: told.floor.max(told.revision()),
-                    updates_before: updates.unwrap_or(0).max(told.updates_before),
-                    ..Told::default()
+                *history = FeedHistory {
+                    purged_revision: history.purged_revision.max(history.revision()),
+                    updates_before: updates.unwrap_or(0).max(history.updates_before),
+                    ..FeedHistory::default()
                 };
             }
             Step::Hold { feed } => {
                 let feed = super::make::feed(FEEDS[feed]);
-                holders.extend(Holder::new(&store, feed).await);
+                readers.extend(PinnedReader::new(&store, feed).await);
             }
-            Step::Release => drop(holders.pop_front()),
+            Step::Release => drop(readers.pop_front()),
             Step::Reopen => {
-                holders.clear();
+                readers.clear();
                 drop(store);
-                bench = bench.reopen().await;
+                fixture = fixture.reopen().await;
                 model.opening += 1;
             }
         }
-        model.agrees_with(&bench.store()).await;
-        for holder in &holders {
-            holder.sees_the_same().await;
+        model.agrees_with(&fixture.store()).await;
+        for reader in &readers {
+            reader.sees_the_same().await;
         }
     }
-    (bench, model)
+    (fixture, model)
 }
 
-pub(super) fn run<B: Bench>(steps: Vec<Step>) {
+pub(super) fn run(kind: EngineKind, steps: Vec<Step>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    drop(runtime.block_on(follow::<B>(steps)));
+    drop(runtime.block_on(follow(kind, steps)));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
     #[test]
     fn memory_agrees_with_the_model(steps in vec(step(), 1..40)) {
-        run::<InMemory>(steps);
+        run(EngineKind::Memory, steps);
     }
 }
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
     #[test]
     fn disk_agrees_with_the_model(steps in vec(step(), 1..30)) {
-        run::<OnDisk>(steps);
+        run(EngineKind::Disk, steps);
     }
 }

@@ -1,7 +1,7 @@
 //! What was said is still there, byte for byte, until it is redacted.
 
 use super::make::*;
-use super::{Bench, on_every_store};
+use super::{StoreFixture, on_every_store};
 use crate::limits::WHOLE_EVERY;
 use crate::*;
 use tidegate_core::model::*;
@@ -28,8 +28,8 @@ pub(super) fn telling(number: i64) -> String {
     format!("{} and {number} {}", words.join(" "), words.join("-"))
 }
 
-async fn every_version_has_its_own_bytes(bench: impl Bench) {
-    let store = bench.store();
+async fn every_version_has_its_own_bytes(mut fixture: StoreFixture) {
+    let store = fixture.store();
     let news = feed("news");
     let many = i64::from(WHOLE_EVERY) * 3 + 2;
     for seconds in 1..=many {
@@ -41,9 +41,8 @@ async fn every_version_has_its_own_bytes(bench: impl Bench) {
         draft.commit(&store).await;
     }
     drop(store);
-    let mut bench = bench;
     for _ in 0..2 {
-        let store = bench.store();
+        let store = fixture.store();
         let notes = store.versions(&news, &id("a"), usize::MAX).await.unwrap();
         assert_eq!(notes.len(), usize::try_from(many).unwrap());
         for (note, seconds) in notes.iter().rev().zip(1..) {
@@ -61,12 +60,12 @@ async fn every_version_has_its_own_bytes(bench: impl Bench) {
         let kept = store.holdings(&news).await.unwrap();
         assert_eq!(kept.versions, u64::try_from(many).unwrap() * 2);
         assert!(kept.version_bytes > 0);
-        bench = bench.reopen().await;
+        fixture = fixture.reopen().await;
     }
 }
 
-async fn bytes_without_a_version_are_no_versions(bench: impl Bench) {
-    let store = bench.store();
+async fn bytes_without_a_version_are_no_versions(fixture: StoreFixture) {
+    let store = fixture.store();
     for (seconds, text) in (1..).zip(["one", "latest", "two"]) {
         let draft = edit(&store, seconds).await;
         let draft = if text == "latest" { draft.latest("a", text) } else { draft.item("a", text) };
@@ -97,8 +96,8 @@ async fn shown(store: &Store, select: PastSelect, seconds: i64) -> Vec<String> {
     std::iter::once(around).chain(items).collect()
 }
 
-async fn history(bench: &impl Bench) {
-    let store = bench.store();
+async fn history(fixture: &StoreFixture) {
+    let store = fixture.store();
     edit(&store, 10).await.item("a", "A").item("b", "B").order(&["b", "a"]).commit(&store).await;
     edit(&store, 20).await.item("a", "A2").around("other").commit(&store).await;
     let draft = edit(&store, 30).await.touch("b", ItemStatus::Retired { since: time(30) });
@@ -108,11 +107,10 @@ async fn history(bench: &impl Bench) {
     edit(&store, 50).await.item("a", "A4").order(&["a", "c"]).commit(&store).await;
 }
 
-async fn a_view_of_the_past_is_what_it_was(bench: impl Bench) {
-    history(&bench).await;
-    let mut bench = bench;
+async fn a_view_of_the_past_is_what_it_was(mut fixture: StoreFixture) {
+    history(&fixture).await;
     for _ in 0..2 {
-        let store = bench.store();
+        let store = fixture.store();
         for (at, around, current, all) in [
             (10, "<feed/>", "b.1 of B|a.1 of A", "a.1 of A|b.1 of B"),
             (19, "<feed/>", "b.1 of B|a.1 of A", "a.1 of A|b.1 of B"),
@@ -129,12 +127,12 @@ async fn a_view_of_the_past_is_what_it_was(bench: impl Bench) {
         let past = store.past(&feed("news"), PastSelect::All, time(35)).await.unwrap();
         let Some(Past::Then(view)) = past else { panic!("{past:?}") };
         assert_eq!((view.state.updated_at, view.state.tick), (time(30), Some(tick(30))));
-        bench = bench.reopen().await;
+        fixture = fixture.reopen().await;
     }
 }
 
-async fn many_documents_of_the_past_are_read_back(bench: impl Bench) {
-    let store = bench.store();
+async fn many_documents_of_the_past_are_read_back(fixture: StoreFixture) {
+    let store = fixture.store();
     let names: Vec<String> = (0..60).map(|n| format!("item-number-{n}")).collect();
     let rounds = i64::from(WHOLE_EVERY) * 2 + 5;
     let listed = |round: i64| -> Vec<&str> {
@@ -149,7 +147,7 @@ async fn many_documents_of_the_past_are_read_back(bench: impl Bench) {
         let draft = draft.around(&telling(round)).order(&listed(round));
         draft.commit(&store).await;
     }
-    let store = bench.reopen().await.store();
+    let store = fixture.reopen().await.store();
     for round in 1..=rounds {
         let past = store.past(&feed("news"), PastSelect::Current, time(round * 10 + 9)).await;
         let Some(Past::Then(view)) = past.unwrap() else { panic!("{round}") };
@@ -161,16 +159,16 @@ async fn many_documents_of_the_past_are_read_back(bench: impl Bench) {
     assert_eq!(kept.back_to, Some(time(10)));
 }
 
-async fn a_past_before_the_first_document_is_unknown(bench: impl Bench) {
-    history(&bench).await;
+async fn a_past_before_the_first_document_is_unknown(fixture: StoreFixture) {
+    history(&fixture).await;
     for select in [PastSelect::Current, PastSelect::All] {
-        let past = bench.store().past(&feed("news"), select, time(9)).await.unwrap().unwrap();
+        let past = fixture.store().past(&feed("news"), select, time(9)).await.unwrap().unwrap();
         assert_eq!(past, Past::Unknown { back_to: Some(time(10)) });
     }
 }
 
-async fn the_bytes_of_a_past_tombstone_are_those_before_it(bench: impl Bench) {
-    let store = bench.store();
+async fn the_bytes_of_a_past_tombstone_are_those_before_it(fixture: StoreFixture) {
+    let store = fixture.store();
     for (seconds, text) in (1..).zip(["one", "two", "-", "-", "three"]) {
         let draft = edit(&store, seconds).await.order(&["a"]);
         let draft = if text == "-" { draft.tombstone("a") } else { draft.item("a", text) };
@@ -206,8 +204,8 @@ async fn everything(store: &Store) -> String {
     all
 }
 
-async fn a_redacted_item_leaves_no_text(bench: impl Bench) {
-    let store = bench.store();
+async fn a_redacted_item_leaves_no_text(mut fixture: StoreFixture) {
+    let store = fixture.store();
     for (seconds, text) in (1..).zip(["secret one", "secret two", "latest secret", "secret four"]) {
         let mut draft = edit(&store, seconds).await.item("b", &format!("open {text}"));
         draft = if text.starts_with("latest") {
@@ -230,9 +228,8 @@ async fn a_redacted_item_leaves_no_text(bench: impl Bench) {
     assert!(before.contains("secret two") && before.contains("older secret"));
     edit(&store, 9).await.redact("a", "").order(&["b"]).commit(&store).await;
     drop(store);
-    let mut bench = bench;
     for _ in 0..2 {
-        let store = bench.store();
+        let store = fixture.store();
         let after = everything(&store).await;
         let rest = after.replace("open secret", "").replace("open latest secret", "");
         assert!(!rest.contains("secret"), "{rest}");
@@ -247,12 +244,12 @@ async fn a_redacted_item_leaves_no_text(bench: impl Bench) {
         assert_eq!(shown(&store, PastSelect::Current, 3).await.len(), 2);
         assert_eq!(ids(&store.view(&feed("news"), Select::All).await.unwrap().unwrap()).len(), 2);
         drop(store);
-        bench = bench.reopen().await;
+        fixture = fixture.reopen().await;
     }
 }
 
-async fn a_redacted_tombstone_stays_and_stays_out(bench: impl Bench) {
-    let store = bench.store();
+async fn a_redacted_tombstone_stays_and_stays_out(fixture: StoreFixture) {
+    let store = fixture.store();
     edit(&store, 1).await.item("a", "secret").item("b", "B").commit(&store).await;
     edit(&store, 2).await.tombstone("a").order(&["b"]).commit(&store).await;
     edit(&store, 3).await.redact("a", "").commit(&store).await;
@@ -268,8 +265,8 @@ async fn a_redacted_tombstone_stays_and_stays_out(bench: impl Bench) {
     assert_eq!(item.shared.winner.data, markup(""));
 }
 
-async fn a_redaction_that_leaves_text_is_refused(bench: impl Bench) {
-    let store = bench.store();
+async fn a_redaction_that_leaves_text_is_refused(fixture: StoreFixture) {
+    let store = fixture.store();
     edit(&store, 1).await.item("a", "A").commit(&store).await;
     let good = || async { edit(&store, 2).await.redact("a", "").done() };
     type Spoil = fn(&mut Change);

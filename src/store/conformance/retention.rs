@@ -2,7 +2,7 @@
 
 use super::make::*;
 use super::past::telling;
-use super::{Bench, on_every_store};
+use super::{StoreFixture, on_every_store};
 use crate::limits::PRUNE_LIMIT;
 use crate::*;
 use std::time::Duration;
@@ -20,8 +20,8 @@ const ALL: Retention =
     Retention { versions: 1000, age: Duration::from_secs(1_000_000), bytes: u64::MAX };
 
 /// Two items, one of which changes every ten seconds; the order changes with it.
-async fn filled(bench: &impl Bench, rounds: i64) {
-    let store = bench.store();
+async fn filled(fixture: &StoreFixture, rounds: i64) {
+    let store = fixture.store();
     for round in 1..=rounds {
         let mut draft = edit(&store, round * 10).await.item("a", &telling(round));
         if round == 1 {
@@ -37,9 +37,9 @@ async fn numbers(store: &Store, name: &str) -> Vec<u32> {
     notes.iter().map(|note| note.updates.value()).collect()
 }
 
-async fn old_versions_and_documents_are_taken_out(bench: impl Bench) {
-    filled(&bench, 6).await;
-    let store = bench.store();
+async fn old_versions_and_documents_are_taken_out(fixture: StoreFixture) {
+    filled(&fixture, 6).await;
+    let store = fixture.store();
     let news = feed("news");
     let nothing = store.prune(&news, &ALL, time(60)).await.unwrap();
     assert_eq!(nothing, Pruned::default());
@@ -59,9 +59,9 @@ async fn old_versions_and_documents_are_taken_out(bench: impl Bench) {
     assert_eq!(other, Pruned::default());
 }
 
-async fn what_is_in_force_is_never_taken_out(bench: impl Bench) {
-    filled(&bench, 5).await;
-    let store = bench.store();
+async fn what_is_in_force_is_never_taken_out(fixture: StoreFixture) {
+    filled(&fixture, 5).await;
+    let store = fixture.store();
     let news = feed("news");
     edit(&store, 60).await.tombstone("a").order(&["b"]).commit(&store).await;
     let before = store.view(&news, Select::All).await.unwrap();
@@ -69,7 +69,7 @@ async fn what_is_in_force_is_never_taken_out(bench: impl Bench) {
     let pruned = store.prune(&news, &nothing, time(999)).await.unwrap();
     assert_eq!((pruned.versions, pruned.documents), (5, 5));
     assert_eq!(numbers(&store, "a").await, [6]);
-    let (_bench, store) = bench.again(store).await;
+    let (_fixture, store) = fixture.again(store).await;
     assert_eq!(store.view(&news, Select::All).await.unwrap(), before);
     // The feed goes on.
     edit(&store, 70).await.item("a", "back").order(&["a", "b"]).commit(&store).await;
@@ -78,9 +78,9 @@ async fn what_is_in_force_is_never_taken_out(bench: impl Bench) {
     assert_eq!(item.shared.winner.data, markup("back"));
 }
 
-async fn what_is_left_is_whole(bench: impl Bench) {
-    filled(&bench, 40).await;
-    let store = bench.store();
+async fn what_is_left_is_whole(fixture: StoreFixture) {
+    filled(&fixture, 40).await;
+    let store = fixture.store();
     let some = Retention { versions: 25, ..ALL };
     store.prune(&feed("news"), &some, time(999)).await.unwrap();
     let notes = store.versions(&feed("news"), &id("a"), usize::MAX).await.unwrap();
@@ -92,8 +92,8 @@ async fn what_is_left_is_whole(bench: impl Bench) {
     }
 }
 
-async fn one_call_takes_out_a_bounded_number(bench: impl Bench) {
-    let store = bench.store();
+async fn one_call_takes_out_a_bounded_number(fixture: StoreFixture) {
+    let store = fixture.store();
     let names: Vec<String> = (0..PRUNE_LIMIT + 7).map(|n| n.to_string()).collect();
     for seconds in 1..=2 {
         edit(&store, seconds).await.items(&names, "text").commit(&store).await;
@@ -111,22 +111,21 @@ fn hours(count: u64) -> Duration {
     Duration::from_secs(count * 3600)
 }
 
-async fn the_log_loses_its_old_end_only(bench: impl Bench) {
-    let mut bench = bench;
+async fn the_log_loses_its_old_end_only(mut fixture: StoreFixture) {
     let count = LOG_EPOCHS + 20;
     for seconds in 1..=i64::try_from(count).unwrap() {
-        let store = bench.store();
+        let store = fixture.store();
         // What the wall clock says does not count: it leaps ahead and back.
-        bench.clock().leap(time(if seconds < 9 { 99_000_000 } else { seconds }));
+        fixture.clock.leap(time(if seconds < 9 { 99_000_000 } else { seconds }));
         if seconds == 11 {
-            bench.clock().set(time(seconds).plus(hours(1)));
+            fixture.clock.set(time(seconds).plus(hours(1)));
             store.note_running_time(time(1)).await.unwrap();
         }
         edit(&store, seconds).await.item("a", "A").commit(&store).await;
     }
-    let store = bench.store();
-    bench.clock().set(time(0).plus(hours(20)));
-    bench.clock().leap(time(99_000_000));
+    let store = fixture.store();
+    fixture.clock.set(time(0).plus(hours(20)));
+    fixture.clock.leap(time(99_000_000));
     // The running time that is noted may be far ahead of how long the store was open.
     store.note_running_time(time(99_000_000)).await.unwrap();
     assert_eq!(store.trim_log(hours(40)).await.unwrap(), 0);
@@ -137,8 +136,8 @@ async fn the_log_loses_its_old_end_only(bench: impl Bench) {
     assert_eq!(store.trim_log(Duration::ZERO).await.unwrap(), 10);
     assert_eq!(store.trim_log(Duration::ZERO).await.unwrap(), 0);
     drop(store);
-    bench = bench.reopen().await;
-    let store = bench.store();
+    fixture = fixture.reopen().await;
+    let store = fixture.store();
     let tail = store.epochs_after(Epoch(0), usize::MAX).await.unwrap();
     assert_eq!(tail.first().map(|sealed| sealed.epoch), Some(Epoch(21)));
     assert_eq!(tail.len(), usize::try_from(LOG_EPOCHS).unwrap());
@@ -146,9 +145,9 @@ async fn the_log_loses_its_old_end_only(bench: impl Bench) {
     assert_eq!(*store.watch_epochs().borrow(), Epoch(count + 1));
 }
 
-async fn a_pruned_past_says_how_far_it_goes(bench: impl Bench) {
-    filled(&bench, 6).await;
-    let store = bench.store();
+async fn a_pruned_past_says_how_far_it_goes(fixture: StoreFixture) {
+    filled(&fixture, 6).await;
+    let store = fixture.store();
     let two = Retention { versions: 2, ..ALL };
     store.prune(&feed("news"), &two, time(60)).await.unwrap();
     let past = async |seconds| {

@@ -1,7 +1,7 @@
 //! What the hub keeps of its subscribers.
 
 use super::make::*;
-use super::{Bench, on_every_store};
+use super::{StoreFixture, on_every_store};
 use crate::*;
 use tidegate_core::websub::{
     Active, CallbackPurpose, Manner, PendingRequest, Secret, Subscription,
@@ -57,8 +57,8 @@ fn sorted(mut subscriptions: Vec<Subscription>) -> Vec<Subscription> {
     subscriptions
 }
 
-async fn subscriptions_are_kept_replaced_and_taken_out(bench: impl Bench) {
-    let store = bench.store();
+async fn subscriptions_are_kept_replaced_and_taken_out(fixture: StoreFixture) {
+    let store = fixture.store();
     assert!(store.subscriptions().await.unwrap().is_empty());
     let all = sorted(["a", "b?c=d&e", "b"].map(subscription).to_vec());
     put(&store, &all).await.unwrap();
@@ -74,17 +74,17 @@ async fn subscriptions_are_kept_replaced_and_taken_out(bench: impl Bench) {
     assert_eq!(store.subscriptions().await.unwrap(), expected);
     drop(store);
 
-    let store = bench.reopen().await.store();
+    let store = fixture.reopen().await.store();
     assert_eq!(store.subscriptions().await.unwrap(), expected, "in the order of their ids");
 }
 
 /// The hub has to say to the subscribers of a feed that was purged that it is gone.
-async fn subscriptions_outlive_their_feed(bench: impl Bench) {
-    let store = bench.store();
+async fn subscriptions_outlive_their_feed(fixture: StoreFixture) {
+    let store = fixture.store();
     edit(&store, 50).await.item("a", "A").commit(&store).await;
     put(&store, &[subscription("a")]).await.unwrap();
     store.purge_feed(&feed("news")).await.unwrap();
     drop(store);
-    let store = bench.reopen().await.store();
+    let store = fixture.reopen().await.store();
     assert_eq!(store.subscriptions().await.unwrap(), [subscription("a")]);
 }

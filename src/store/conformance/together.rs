@@ -1,7 +1,7 @@
 //! Many writers and readers at once.
 
 use super::make::*;
-use super::{Bench, on_every_store};
+use super::{StoreFixture, on_every_store};
 use crate::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ on_every_store! {
     a_reader_sees_one_revision
 }
 
-async fn writers_of_many_feeds_share_epochs_and_lose_nothing(bench: impl Bench) {
+async fn writers_of_many_feeds_share_epochs_and_lose_nothing(fixture: StoreFixture) {
     const FEEDS: usize = 12;
     const ROUNDS: i64 = 6;
-    let store = bench.store();
+    let store = fixture.store();
     let mut writers = JoinSet::new();
     for number in 0..FEEDS {
         let store = Arc::clone(&store);
@@ -52,8 +52,8 @@ async fn writers_of_many_feeds_share_epochs_and_lose_nothing(bench: impl Bench) 
     assert!(told.iter().all(|seen| tail.contains(seen)));
 }
 
-async fn one_of_two_changes_on_the_same_base_wins(bench: impl Bench) {
-    let store = bench.store();
+async fn one_of_two_changes_on_the_same_base_wins(fixture: StoreFixture) {
+    let store = fixture.store();
     for round in 1..=5 {
         let mut changes = Vec::new();
         for writer in 0..4 {
@@ -77,12 +77,12 @@ async fn one_of_two_changes_on_the_same_base_wins(bench: impl Bench) {
     }
 }
 
-async fn a_reader_sees_one_revision(bench: impl Bench) {
+async fn a_reader_sees_one_revision(fixture: StoreFixture) {
     /// How many revisions each reader sees while more are written.
     const DIFFERENT: usize = 20;
     /// For how long that is tried.
     const LIMIT: Duration = Duration::from_secs(60);
-    let store = bench.store();
+    let store = fixture.store();
     let names = ["a", "b", "c", "d"];
     let write = async |seconds: i64| {
         let draft = edit(&store, seconds).await.items(names, &seconds.to_string());

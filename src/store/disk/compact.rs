@@ -1,9 +1,8 @@
-//! Writes a store anew, so that its files have nothing any more but what is kept.
+//! Compacts a store: writes it anew, without the space of removed data.
 //!
-//! An engine marks what is removed as free, or as removed, and writes over it or leaves it out when it comes to
-//! it, which may be never. So
-//! everything that is kept is handed to a new store within the data folder, read back and compared, and
-//! put in the place of the old one ([`super::swap`]).
+//! An engine marks removed data as free, or as removed, and reuses the space later, or never. So a compaction copies
+//! all records to a new store within the data folder, reads them back and compares, and replaces the old store
+//! ([`super::swap`]).
 
 use super::files::folder_bytes;
 use super::folder::StoreFolder;
@@ -18,10 +17,10 @@ use tidegate_core::clock::Clock;
 use tidegate_core::model::EndpointId;
 use tokio::sync::mpsc;
 
-/// How many pieces wait to be stored, each as large as an entry or a document may be.
+/// The most records that wait to be stored, each as large as an entry or document may be.
 const WAITING: usize = 4;
 
-/// Which store is compacted.
+/// The settings of a compaction.
 pub struct CompactRequest {
     /// The data folder.
     pub path: PathBuf,
@@ -32,16 +31,16 @@ pub struct CompactRequest {
     pub clock: Arc<dyn Clock>,
 }
 
-/// How far a compaction has come.
+/// The progress of a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompactProgress {
     /// Items that were copied, and those that were read back.
     pub done: u64,
-    /// What [`Self::done`] comes to.
+    /// The final value of [`Self::done`].
     pub total: u64,
 }
 
-/// What a compaction did.
+/// The result of a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compacted {
     /// Items that are kept, tombstones included.
@@ -52,7 +51,7 @@ pub struct Compacted {
     pub after: u64,
 }
 
-/// Why a store was not compacted.
+/// The reason why a store was not compacted.
 #[derive(Debug, thiserror::Error)]
 pub enum CompactError {
     /// The store cannot be opened, read or written.
@@ -68,9 +67,8 @@ pub enum CompactError {
     Unplaced(#[source] io::Error),
 }
 
-/// Writes the store anew. What it holds and who it is stay the same, and nobody who reads it can tell. An
-/// end at any moment loses nothing: before the copy is whole, the store is as it was; after that, whoever
-/// opens the folder next puts the copy in place.
+/// Compacts a store. Its content and identity stay the same. It can be killed at any moment: before the copy is
+/// whole, the store is as it was; after that, the next opening of the folder puts the copy in place.
 pub async fn compact(
     request: CompactRequest,
     mut progress: impl FnMut(CompactProgress) + Send,
@@ -93,7 +91,7 @@ pub async fn compact(
     let items = match copied.and_then(|items| Ok(closed.map(|()| items)?)) {
         Ok(items) => items,
         Err(error) => {
-            // What is left a start removes as well.
+            // The next start removes what is left as well.
             let discarded = blocking(move || {
                 fresh.discard();
                 Ok(())
@@ -125,7 +123,7 @@ fn bytes(folder: &StoreFolder) -> Result<u64, StoreError> {
 fn check_room(path: &Path, size: u64, min_free: u64) -> Result<(), CompactError> {
     let space = FreeSpace::of_folder(path.to_owned(), min_free);
     space.measure();
-    // Where it cannot be told, it is tried.
+    // If the space is unknown, try it.
     let Some(last) = space.status().free else { return Ok(()) };
     let needed = size.saturating_add(last.limit);
     let free = last.bytes;
@@ -137,7 +135,7 @@ fn check_room(path: &Path, size: u64, min_free: u64) -> Result<(), CompactError>
     )))
 }
 
-/// Copies everything, and reads it back; how many items it was.
+/// Copies all records, and reads them back; answers the number of items.
 async fn copy(
     old: &Store,
     fresh: FreshStore,
@@ -189,7 +187,7 @@ impl ItemCounter<'_> {
     }
 }
 
-/// Reads a store whole, hands it on where somebody takes it, and answers its fingerprint.
+/// Reads a whole store, sends the records where there is a receiver, and answers their fingerprint.
 async fn read(
     store: &Store,
     to: Option<mpsc::Sender<ImportMessage>>,

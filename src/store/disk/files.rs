@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The unit in which the system says what a file takes, in bytes.
+/// The unit of block counts, in bytes.
 const BLOCK: u64 = 512;
 /// How deep an engine's folders are.
 const DEPTH_LIMIT: usize = 8;
@@ -32,8 +32,8 @@ fn add_files(path: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<
     Ok(())
 }
 
-/// Has the system forget what it keeps of the engine's files in memory, as far as it can: what a write
-/// that failed left there may be nowhere else, and must not be taken for what is stored.
+/// Drops the pages of the engine's files from the page cache where possible: pages of a failed write exist nowhere
+/// else, and must not be read as stored data.
 pub(super) fn forget_cached(folder: &StoreFolder) {
     let forget = |path: &Path| {
         let file = fs::File::open(path)?;
@@ -47,8 +47,8 @@ pub(super) fn forget_cached(folder: &StoreFolder) {
     }
 }
 
-/// Reads the engine's files from beginning to end: an error where a part cannot be read. sled takes such a part for
-/// the end of its log, and overwrites it.
+/// Reads all files of the engine; an error where a part cannot be read. sled would take such a part for the end of
+/// its log, and overwrite it.
 pub(super) fn read_through(folder: &StoreFolder) -> io::Result<()> {
     for path in engine_files(folder)? {
         io::copy(&mut fs::File::open(path)?, &mut io::sink())?;
@@ -56,7 +56,7 @@ pub(super) fn read_through(folder: &StoreFolder) -> io::Result<()> {
     Ok(())
 }
 
-/// The bytes of all files in a folder; what a file is longer than what was written to it takes nothing.
+/// The bytes that files in a folder take; holes in them take none.
 pub(crate) fn folder_bytes(folder: &Path) -> io::Result<u64> {
     let mut files = Vec::new();
     add_files(folder, 0, &mut files)?;

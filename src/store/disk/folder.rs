@@ -1,5 +1,4 @@
-//! The folder that the store lies in: its lock, and the mark that tells a store that lost its data
-//! from a new one.
+//! The data folder: its lock, and its mark, which distinguishes a store that lost its data from a new one.
 
 use super::{NumberNote, private, swap};
 use crate::{Epoch, StoreError};
@@ -9,15 +8,15 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use tidegate_core::model::EndpointId;
 
-/// Held from open to close; the lock goes with the process, whatever ends it.
+/// The lock file, locked from open to close; the system unlocks it when the process ends.
 pub(super) const LOCK: &str = "lock";
-/// What the store had reached when it was last opened or closed.
+/// The mark: the state of the store when it was last opened or closed.
 pub(super) const MARK: &str = "mark";
 /// The last epoch that became durable, since the mark was made.
 const REACHED: &str = "reached";
-/// What is written to see whether the file system takes anything.
+/// The file that probes whether the file system takes writes.
 pub(super) const TRIAL: &str = "trial";
-/// How much: more than the engine needs to open its files.
+/// Its size: more than the engine needs to open its files.
 const TRIAL_BYTES: usize = 2 << 20;
 
 /// A folder that belongs to this process.
@@ -26,12 +25,12 @@ pub(super) struct StoreFolder {
     lock: File,
 }
 
-/// What a store had reached. One that is found behind its mark has lost data: an engine may
-/// start from an empty file, or one cut short, without a word.
+/// The mark of a store. A store that is behind its mark has lost data: an engine may silently open an empty or
+/// truncated file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Mark {
-    /// Whose store it is.
+    /// The endpoint of the store.
     pub(super) endpoint: EndpointId,
     /// The number of its last opening.
     pub(super) fence: u64,
@@ -40,8 +39,7 @@ pub(super) struct Mark {
 }
 
 impl StoreFolder {
-    /// Makes the folder where needed and takes it for this process. Where a compaction or an import was
-    /// ended by force, it is ended first.
+    /// Makes the folder where there is none, and locks it. Finishes a compaction or import that was killed.
     pub(super) fn take(path: &Path) -> Result<Self, StoreError> {
         let failed = |source: io::Error| StoreError::Io {
             doing: "make or open its folder",
@@ -65,8 +63,7 @@ impl StoreFolder {
         }
     }
 
-    /// Writes a little into the folder, durably, and takes it out again: an error where the file system
-    /// takes nothing.
+    /// Writes a durable probe into the folder and removes it: an error where the file system takes no writes.
     pub(super) fn try_writing(&self) -> Result<(), StoreError> {
         let path = self.path.join(TRIAL);
         let write = || {
@@ -92,7 +89,7 @@ impl StoreFolder {
         self.path.join(swap::DATABASE)
     }
 
-    /// The mark, where one was ever made.
+    /// The mark, where there is one.
     pub(super) fn mark(&self) -> Result<Option<Mark>, StoreError> {
         let text = match std::fs::read(self.path.join(MARK)) {
             Ok(text) => text,
@@ -106,7 +103,7 @@ impl StoreFolder {
         serde_json::from_slice(&text).map(Some).map_err(damaged)
     }
 
-    /// The note of the last durable epoch: what it says, and where to write the next.
+    /// The file with the last durable epoch: its number, and the place of the next one.
     pub(super) fn reached(&self) -> Result<(Epoch, NumberNote), StoreError> {
         let note = NumberNote::open(&self.path.join(REACHED));
         let (number, note) =
@@ -114,7 +111,7 @@ impl StoreFolder {
         Ok((Epoch(number), note))
     }
 
-    /// Writes the mark, whole or not at all, and makes the names in the folder durable.
+    /// Writes the mark atomically, and makes the names in the folder durable.
     pub(super) fn set_mark(&self, mark: &Mark) -> Result<(), StoreError> {
         let write = || {
             let text = serde_json::to_string(mark)?;
@@ -131,7 +128,7 @@ impl StoreFolder {
 
 impl Drop for StoreFolder {
     fn drop(&mut self) {
-        // Closing alone would leave it locked while a child that is just being started has it open.
+        // Closing alone would keep the lock while a starting child process has the file open.
         let _ = self.lock.unlock();
     }
 }

@@ -1,25 +1,20 @@
-//! What sled costs, under the rules of the store: time, bytes written and space.
+//! What the store takes on the disk, for each byte of its keys and values.
 //!
-//! Ignored, since it takes minutes; `benches/compare/store.sh` runs each case in a process of its own and makes a
-//! table.
+//! Ignored, since it takes minutes: `cargo test --release -p tidegate-store --lib -- --ignored --nocapture disk::measure`
 
 use super::faults::{noise, open_raw};
 use crate::Store;
-use crate::conformance::make::{self, feed, poll_state};
+use crate::conformance::make::{self, feed};
 use crate::engine::{Class, Engine, KeyOrder, beginning_with};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tidegate_core::model::*;
-use tokio::time::Instant;
 
-/// How many feeds are written at a time where the barrier is shared.
+/// How many feeds are written at a time.
 const TOGETHER: usize = 32;
-
-fn setting(name: &str, or: u64) -> u64 {
-    let set = std::env::var(format!("TIDEGATE_MEASURE_{name}")).ok();
-    set.map_or(or, |value| value.parse().unwrap())
-}
+/// How many changed polls are committed, over all feeds.
+const POLLS: usize = 70_000;
 
 fn tick(revision: u64) -> Tick {
     Tick::at(Time::from_unix(1_795_191_605 + i64::try_from(revision).unwrap()))
@@ -87,13 +82,6 @@ impl Shape {
     }
 }
 
-/// Bytes handed to the system by this process.
-fn written() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/io").unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix("wchar:")).unwrap();
-    line.trim().parse().unwrap()
-}
-
 /// The blocks that files take on the disk.
 fn space(path: &Path) -> u64 {
     let about = std::fs::symlink_metadata(path).unwrap();
@@ -118,74 +106,37 @@ fn logical(engine: &dyn Engine) -> u64 {
     sum as u64
 }
 
-fn name(number: u64) -> FeedName {
-    feed(&format!("feed-{number:06}"))
-}
-
-/// Commits to each feed, by its number, the change that makes this revision; some at a time, so that they share
-/// barriers.
-async fn commit_together(store: &Arc<Store>, shape: &Arc<Shape>, revisions: &[u64]) {
-    let feeds = Arc::new(Mutex::new(Vec::from(revisions).into_iter().zip(0..)));
+/// Commits to each feed the change that makes this revision; some at a time, so that they share barriers.
+async fn commit_together(store: &Arc<Store>, shape: &Arc<Shape>, feeds: usize, revision: u64) {
+    let numbers = Arc::new(Mutex::new(0..feeds));
     let mut writers = tokio::task::JoinSet::new();
     for _ in 0..TOGETHER {
-        let (store, shape, feeds) = (Arc::clone(store), Arc::clone(shape), Arc::clone(&feeds));
+        let (store, shape, numbers) = (Arc::clone(store), Arc::clone(shape), Arc::clone(&numbers));
         writers.spawn(async move {
-            let next = || feeds.lock().unwrap().next();
-            while let Some((revision, number)) = next() {
-                store.commit(shape.change(&name(number), revision)).await.unwrap();
+            let next = || numbers.lock().unwrap().next();
+            while let Some(number) = next() {
+                let name = feed(&format!("feed-{number:06}"));
+                store.commit(shape.change(&name, revision)).await.unwrap();
             }
         });
     }
     writers.join_all().await;
 }
 
-/// Feeds that are filled, changed polls of them that each have a barrier of their own, and as many as are said that share
-/// barriers; then what is on the disk.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "measures for minutes"]
-async fn cost() {
-    let (polls, together) = (setting("POLLS", 10_000), setting("TOGETHER", 60_000));
-    let text = usize::try_from(setting("TEXT", 1500)).unwrap();
-    let shape = Arc::new(Shape { items: setting("ITEMS", 32), text });
-    let folder = tempfile::Builder::new().prefix("measure").tempdir().unwrap();
-    let (store, engine) = open_raw(folder.path());
-    let store = Arc::new(store);
-    let mut revisions = vec![1_u64; usize::try_from(setting("FEEDS", 500)).unwrap()];
-    let (mut begun, mut before) = (Instant::now(), written());
-    let mut tell = |what: &str, count: u64| {
-        let rate = count as f64 / begun.elapsed().as_secs_f64();
-        let bytes = (written() - before) / count.max(1);
-        println!("sled: {count} {what}: {rate:.0}/s, {bytes} bytes to the system each");
-        (begun, before) = (Instant::now(), written());
-    };
-    commit_together(&store, &shape, &revisions).await;
-    tell("feeds filled", revisions.len() as u64);
-    for poll in 0..polls {
-        let number = poll * 7919 % revisions.len() as u64;
-        let revision = &mut revisions[usize::try_from(number).unwrap()];
-        *revision += 1;
-        store.commit(shape.change(&name(number), *revision)).await.unwrap();
-        if poll % 16 == 0 {
-            let state = PollState { feed: name(number), ..poll_state("any") };
-            store.checkpoint(&[state]).await.unwrap();
+async fn disk_for_each_logical_byte() {
+    for (feeds, items, text) in [(500, 32, 1500), (5000, 10, 160)] {
+        let shape = Arc::new(Shape { items, text });
+        let folder = tempfile::tempdir().unwrap();
+        let (store, engine) = open_raw(folder.path());
+        let store = Arc::new(store);
+        // Round after round, so that two changes of one feed are never made at a time.
+        for round in 0..=POLLS / feeds {
+            commit_together(&store, &shape, feeds, round as u64 + 1).await;
         }
+        let (logical, disk) = (logical(&*engine), space(folder.path()));
+        let ratio = disk as f64 / logical as f64;
+        println!("{feeds} feeds of {items} items of {text} bytes: {ratio:.2} on disk");
     }
-    tell("changed polls, a barrier each", polls);
-    // Each feed in turn, so that two changes of one feed are never made at a time.
-    let mut left = usize::try_from(together).unwrap();
-    while left > 0 {
-        let count = left.min(revisions.len());
-        let turn = &mut revisions[..count];
-        turn.iter_mut().for_each(|revision| *revision += 1);
-        commit_together(&store, &shape, turn).await;
-        left -= count;
-    }
-    tell(&format!("changed polls, {TOGETHER} at a time"), together);
-    let (logical, disk) = (logical(&*engine), space(folder.path()));
-    let ratio = disk as f64 / logical as f64;
-    println!("sled: {logical} logical bytes, {disk} on disk: {ratio:.2}");
-    drop(engine);
-    store.close().await.unwrap();
-    drop(store);
-    println!("sled: closed, {} bytes on disk", space(folder.path()));
 }

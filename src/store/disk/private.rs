@@ -1,6 +1,5 @@
-//! What is kept is for its owner alone: it holds the passwords of upstreams and the secrets of
-//! subscriptions. The folder is what shuts others out; the modes of the files are for the day on which
-//! somebody moves them out of it.
+//! Access rights: the data folder is for its owner alone, since it has passwords of publishers and secrets of
+//! subscriptions. The mode of the folder keeps others out; the modes of the files matter if they are moved out of it.
 
 use std::fs;
 use std::io;
@@ -10,7 +9,7 @@ use std::path::Path;
 /// The mode of the folder.
 const FOLDER_MODE: u32 = 0o700;
 
-/// Makes the folder where it is not there; those around it are made as any others.
+/// Makes the folder if it is missing; its parents are made with the usual mode.
 pub fn make_data_folder(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
@@ -19,15 +18,14 @@ pub fn make_data_folder(path: &Path) -> io::Result<()> {
         fs::create_dir_all(parent)?;
     }
     match fs::DirBuilder::new().mode(FOLDER_MODE).create(path) {
-        // Another process was quicker; the lock tells the two apart.
+        // Another process has made it; the lock decides between the two.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
         made => made,
     }
 }
 
-/// Takes the rights of everybody but the owner from the folder, and from all files that this process makes from now
-/// on: the engine makes its own with the process's mask. A folder that belongs to somebody else stays as it is: who
-/// set it up so has to answer for it.
+/// Removes the rights of others from the folder, and sets the mask for all files that this process makes, since the
+/// engine makes its own. A folder of another owner stays as it is.
 pub(super) fn shut_out_others(path: &Path) {
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let closed = fs::metadata(path).and_then(|about| match about.permissions().mode() & 0o077 {

@@ -1,6 +1,6 @@
-//! Puts another database in the place of the one in a data folder, whatever ends the process meanwhile.
+//! Replaces the database in a data folder, safe against being killed at any moment.
 //!
-//! The new one, of a compaction or of an import, is the database of a data folder of its own within that folder:
+//! The new database, of a compaction or an import, is made within the data folder:
 //!
 //! 1. `compact.making`: that folder. Its database is not whole yet, and whoever takes the data folder next removes it.
 //! 2. `compact.made`: the database, whole and durable once it has this name. The old one is removed, and this one gets
@@ -17,7 +17,7 @@ pub(super) const MAKING: &str = "compact.making";
 /// The new database, whole and durable.
 const MADE: &str = "compact.made";
 
-/// Called after each change to the folder; an error ends the work there, as the end of the process would.
+/// Called after each change to the folder; tests answer an error to end the work there, as a kill would.
 pub(super) type AfterStep<'a> = dyn FnMut() -> io::Result<()> + 'a;
 
 /// Whether a data folder has a store.
@@ -25,7 +25,7 @@ pub fn has_store(folder: &Path) -> bool {
     [DATABASE, MADE].iter().any(|name| folder.join(name).exists())
 }
 
-/// Puts what was made in [`MAKING`] in the place of the database.
+/// Replaces the database with the one in [`MAKING`].
 pub(super) fn put_in_place(folder: &Path, after: &mut AfterStep<'_>) -> io::Result<()> {
     let made = folder.join(MAKING).join(DATABASE);
     sync_all(&made)?;
@@ -35,7 +35,7 @@ pub(super) fn put_in_place(folder: &Path, after: &mut AfterStep<'_>) -> io::Resu
     finish(folder, after)
 }
 
-/// Goes on where a process that ended had come to, and removes what it had not made whole.
+/// Continues what a killed process began, and removes what it had not finished.
 pub(super) fn finish(folder: &Path, after: &mut AfterStep<'_>) -> io::Result<()> {
     let [making, made, database] = [MAKING, MADE, DATABASE].map(|name| folder.join(name));
     if making.exists() {
@@ -118,7 +118,7 @@ mod tests {
                 left -= 1;
                 if left < 0 { Err(io::Error::other("ended")) } else { Ok(()) }
             });
-            // The one who goes on is ended as well.
+            // The process that continues is killed as well.
             let _ = finish(folder.path(), &mut || Err(io::Error::other("ended")));
             finish(folder.path(), &mut || Ok(())).unwrap();
             assert_eq!(files(folder.path()), expected(&NEW), "ended after step {ends_after}");

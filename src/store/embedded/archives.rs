@@ -1,5 +1,4 @@
-//! Archives in the records: a note of each under its number, its number under its id, its content in
-//! blocks under its number.
+//! The records of archives: a note by number, the number by id, and the content in blocks by number.
 
 use super::feed::FeedRecords;
 use super::keys;
@@ -11,26 +10,25 @@ use bytes::Bytes;
 use tidegate_core::model::{Archive, ArchiveId, ArchiveNote, ArchivePlace, FeedName, FeedState};
 
 impl FeedRecords {
-    /// What is stored of an archive.
+    /// The record of an archive.
     pub(super) fn archive_record(&self, number: u64) -> Result<Option<ArchiveRecord>, StoreError> {
         self.records.record(Class::Archives, &keys::numbered(&self.name, number))
     }
 
-    /// The archives that are remembered, by number.
+    /// The records of all archives that are kept or remembered, by number.
     pub(super) fn archive_records(
         &self,
     ) -> impl Iterator<Item = Result<ArchiveRecord, StoreError>> {
         self.records.values(Class::Archives, &keys::feed(&self.name))
     }
 
-    /// The oldest archives kept, oldest first, at most `limit`.
+    /// The notes of the oldest archives that are kept, at most `limit`.
     pub(super) fn oldest_archives(
         &self,
         state: &FeedState,
         limit: usize,
     ) -> Result<Vec<ArchiveNote>, StoreError> {
-        let numbers = (state.archives.first..state.archives.next).take(limit);
-        let keys = numbers.map(|number| keys::numbered(&self.name, number));
+        let keys = keys::oldest_archives(&self.name, state, limit);
         let found: Vec<ArchiveRecord> = self.records.expect_all(Class::Archives, keys)?;
         Ok(found.into_iter().map(|record| record.note).collect())
     }
@@ -43,7 +41,7 @@ impl FeedRecords {
         }
     }
 
-    /// What is known of an archive.
+    /// The note of an archive and of the next one.
     pub(super) fn archive_place(&self, id: &ArchiveId) -> Result<Option<ArchivePlace>, StoreError> {
         let Some(ArchiveRecord { note, .. }) = self.archive_named(id)? else { return Ok(None) };
         let next = self.archive_record(note.number.saturating_add(1))?;
@@ -57,7 +55,7 @@ impl FeedRecords {
         self.records.archive(&self.name, &record, &self.stored_segments(&record)?).map(Some)
     }
 
-    /// The blocks of an archive, as they are stored.
+    /// The blocks of an archive, encoded.
     pub(super) fn stored_segments(&self, record: &ArchiveRecord) -> Result<Vec<Bytes>, StoreError> {
         let prefix = keys::numbered(&self.name, record.note.number);
         let blocks = self.records.entries(Class::Segments, &prefix);
@@ -75,7 +73,7 @@ impl FeedRecords {
 }
 
 impl RecordCodec {
-    /// The content of an archive from its blocks, as they are stored.
+    /// The content of an archive from its encoded blocks.
     pub(super) fn archive(
         &self,
         feed: &FeedName,

@@ -1,6 +1,6 @@
-//! Who writes. On disk and in memory it groups what is waiting, applies each all or nothing, passes one barrier for all
-//! of them, and only then publishes and answers ([`requests`]). Of a database that others write to as well, each request
-//! is a transaction ([`super::transactions`]).
+//! The committer. On disk and in memory it groups the waiting requests, applies each all or nothing, passes one
+//! barrier for the group, and only then publishes and answers ([`requests`]). In a database that other gateways write
+//! to as well, each request is a transaction ([`super::transactions`]).
 
 mod requests;
 
@@ -29,7 +29,7 @@ use std::time::Duration;
 use tidegate_core::model::{Attempt, FeedName, FeedRecord, PollState, Revision, Time};
 use tidegate_core::websub::Subscription;
 
-/// Who writes.
+/// Does all writes of a store.
 pub(super) struct Committer {
     pub(super) records: Records,
     pub(super) shared: Arc<StoreShared>,
@@ -37,18 +37,18 @@ pub(super) struct Committer {
     /// How often records outside the content of feeds were written.
     pub(super) list_writes: u64,
     /// The last closed epoch, and when it was closed.
-    pub(super) sealed: (Epoch, Time),
-    /// What is under way.
+    pub(super) newest: (Epoch, Time),
+    /// The group of requests that is being carried out.
     pub(super) group: CommitGroup,
 }
 
-/// What one group has done so far.
+/// The changes of one group of requests, which are published after its barrier.
 #[derive(Default)]
 pub(super) struct CommitGroup {
-    /// Its epoch, should a change make a tick, and when that is closed.
+    /// The epoch of the changes in it, and its closing time; used only if a change makes a tick.
     epoch: Epoch,
     pub(super) at: Time,
-    /// The changes that stand in it.
+    /// The changes that the change log announces in this epoch.
     pub(super) logged: Vec<LoggedChange>,
     /// Feeds to publish, each with its new head; `None` where it was purged.
     pub(super) feeds: BTreeMap<FeedName, Option<StateRecord>>,
@@ -57,34 +57,34 @@ pub(super) struct CommitGroup {
     wrote: bool,
     /// The last epoch that came from another store.
     pub(super) reached: Option<(Epoch, Time)>,
-    /// Its lineage is another.
+    /// Whether the identity changed.
     pub(super) is_renamed: bool,
-    /// It takes in another store; whether that is its end.
+    /// Whether it imports another store, and whether that ends in it.
     pub(super) imports: Option<bool>,
 }
 
 impl CommitGroup {
-    /// The one behind the epoch `sealed`, at the time `now`.
-    fn behind(sealed: (Epoch, Time), now: Time) -> Self {
-        Self { epoch: Epoch(sealed.0.0 + 1), at: now.max(sealed.1), ..Self::default() }
+    /// The group after the epoch `newest`, at the time `now`.
+    fn behind(newest: (Epoch, Time), now: Time) -> Self {
+        Self { epoch: Epoch(newest.0.0 + 1), at: now.max(newest.1), ..Self::default() }
     }
 }
 
 impl Committer {
-    /// One that has done nothing yet. `sealed`: the last closed epoch, and when it was closed.
+    /// A committer with an empty group. `newest`: the last closed epoch, and its closing time.
     pub(super) fn new(
         records: Records,
         folder: Option<Arc<OpenFolder>>,
         shared: &Arc<StoreShared>,
-        (list_writes, sealed): (u64, (Epoch, Time)),
+        (list_writes, newest): (u64, (Epoch, Time)),
     ) -> Self {
         let shared = Arc::clone(shared);
-        let group = CommitGroup::behind(sealed, shared.clock.now());
-        Self { records, shared, folder, list_writes, sealed, group }
+        let group = CommitGroup::behind(newest, shared.clock.now());
+        Self { records, shared, folder, list_writes, newest, group }
     }
 
-    /// Whether the database is this process's alone. Otherwise the change log is numbered by the database, and nothing
-    /// is published but what was read of that.
+    /// Whether no other process writes to the database. Otherwise the database numbers the change log, and a gateway
+    /// publishes only what it read from there.
     fn is_alone(&self) -> bool {
         !self.records.engine().is_shared()
     }
@@ -94,7 +94,7 @@ impl Committer {
         self.records.record(Class::States, &keys::feed(feed))
     }
 
-    /// Commits a change to a feed that stands as it was planned over.
+    /// Commits a change; a conflict where the feed is not at the state that it was planned over.
     pub(super) fn commit(&mut self, planned: PlannedCommit) -> Result<Committed, CommitError> {
         let PlannedCommit { feed, mut writes, base, head, logged } = planned;
         if self.is_alone() {
@@ -129,7 +129,7 @@ impl Committer {
         self.write(writes)
     }
 
-    /// Takes out a part of the past of a feed that stands at `head`.
+    /// Prunes the past of a feed; a conflict where the feed is not at the state `head`.
     pub(super) fn prune(
         &mut self,
         feed: &FeedName,
@@ -148,14 +148,14 @@ impl Committer {
         Ok(())
     }
 
-    /// Takes epochs that are at least so old out of the log; how many.
+    /// Removes epochs of at least this age from the change log; answers how many.
     pub(super) fn trim(&mut self, age: Duration) -> Result<usize, CommitError> {
-        let (writes, epochs) = prune::trim(&self.records, age, self.sealed.0)?;
+        let (writes, epochs) = prune::trim(&self.records, age, self.newest.0)?;
         self.write(writes)?;
         Ok(epochs)
     }
 
-    /// Takes in pieces of another store. Nothing else is asked of a store meanwhile.
+    /// Imports records of another store, which no other request uses meanwhile.
     pub(super) fn import(&mut self, pieces: &[ExportRecord], end: bool) -> Result<(), CommitError> {
         let shared = Arc::clone(&self.shared);
         let mut importing = shared.importing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -168,7 +168,7 @@ impl Committer {
             }
         };
         self.group.imports = Some(end);
-        // It stands there from the first piece until the last is stored.
+        // The note is there from the first record until the last one is stored.
         let mut writes = Writes::new();
         open::note_importing(&mut writes, true);
         for piece in pieces {
@@ -188,11 +188,11 @@ impl Committer {
         Ok(())
     }
 
-    /// Goes on where another store was.
+    /// Sets the fence, lineage and running time to follow those of another store.
     pub(super) fn go_on_from(&mut self, origin: &StoreOrigin) -> Result<(), CommitError> {
         let mut lineage = origin.lineage.clone();
-        lineage.open(self.shared.mark(), origin.reached.0);
-        let writes = open::reidentify(&self.records, |identity| {
+        lineage.open(self.shared.opening_mark(), origin.reached.0);
+        let writes = open::change_identity(&self.records, |identity| {
             identity.fence = identity.fence.max(origin.fence);
             identity.lineage = lineage.clone();
             identity.running = origin.running;
@@ -204,25 +204,25 @@ impl Committer {
         self.write(writes)
     }
 
-    /// Notes where the running time stands.
+    /// Notes the running time.
     pub(super) fn note_running(&mut self, at: Time) -> Result<(), CommitError> {
         let passed = self.shared.running_since_noted(self.shared.clock.running());
-        let writes = open::reidentify(&self.records, |identity| {
+        let writes = open::change_identity(&self.records, |identity| {
             identity.running = Some(at);
-            // How old the change log is: by how long the store was open.
-            identity.log_ages.note(passed, self.sealed.0);
+            // The change log ages by the time for which the store was open.
+            identity.log_ages.note(passed, self.newest.0);
         })?;
         self.write(writes)
     }
 
-    /// Writes records of feeds that were decided over a list, and what of a configuration is applied.
+    /// Writes records of feeds that were planned over a list of all, and the applied origins of a configuration.
     pub(super) fn put_feeds(
         &mut self,
         records: &[FeedRecord],
         over: Option<&FeedList>,
         applied: Option<&AppliedOrigins>,
     ) -> Result<(), CommitError> {
-        // Who is alone decides about one change after the other.
+        // A store without other gateways plans its changes of the list one after the other.
         if let Some(over) = over.filter(|_| !self.is_alone()) {
             let wanted = records.iter().map(|record| keys::feed(&record.name));
             let stored: Vec<Option<FeedRecord>> = self.records.all(Class::Feeds, wanted)?;
@@ -246,7 +246,7 @@ impl Committer {
         Ok(())
     }
 
-    /// Notes that a large document of a feed is begun or over.
+    /// Notes the beginning, or the end, of taking in a large document.
     pub(super) fn note_attempt(&mut self, attempt: &Attempt) -> Result<(), CommitError> {
         let (mut writes, key) = (Writes::new(), keys::of_kind(keys::ATTEMPT, &attempt.feed));
         if attempt.is_over() {
@@ -257,7 +257,8 @@ impl Committer {
         self.write(writes)
     }
 
-    /// Writes subscriptions of the hub, and takes out those that are over. Whoever calls is the only one who does.
+    /// Writes subscriptions of the hub, and removes those that are over. The caller is the only writer of
+    /// subscriptions.
     pub(super) fn put_subscriptions(
         &mut self,
         changes: &[SubscriptionChange],
@@ -277,54 +278,50 @@ impl Committer {
         self.write(writes)
     }
 
-    /// The marks that a feed leaves that is purged, where it had commits: `head` as of the last one. Reads its ledger.
+    /// The purge mark of a feed at `head`, its last state. Reads its ledger.
     pub(super) fn purge_mark(
         feed: &FeedRecords,
         head: &StateRecord,
     ) -> Result<PurgeMark, StoreError> {
-        // Where the name of this gateway is damaged, its updates of others' items do not count.
+        // An identity that is damaged names no gateway: its updates of shared items are not counted.
         let own = read::undamaged(open::identity(&feed.records))?.flatten();
         let own = own.map(|own| own.endpoint);
-        // A mark that is too low would stay so: where the database does not answer, nothing is forgotten.
+        // A purge mark that is too low cannot be mended later: where the database does not answer, the purge fails.
         let updates = feed.most_updates(own.as_ref())?;
-        let older = read::floor(&feed.records, &feed.name)?;
+        let older = read::purged(&feed.records, &feed.name)?;
         Ok(PurgeMark::under(&head.state, updates, older.as_ref()))
     }
 
-    /// Forgets a feed, which leaves these marks where it had commits. The rest of it is to be swept.
+    /// Removes the heads of a feed and sets its purge mark, where it had commits. Its content is to be swept.
     pub(super) fn purge(
         &mut self,
         feed: &FeedName,
-        floor: Option<&PurgeMark>,
+        mark: Option<&PurgeMark>,
     ) -> Result<(), CommitError> {
-        self.write(purge::forget(&self.records, feed, floor)?)?;
+        self.write(purge::forget(&self.records, feed, mark)?)?;
         self.group.listed.push((feed.clone(), None));
-        if floor.is_some() {
+        if mark.is_some() {
             self.group.feeds.insert(feed.clone(), None);
         }
         Ok(())
     }
 
-    /// Removes a portion of a feed that was forgotten; whether that is all.
-    pub(super) fn sweep(
-        &mut self,
-        feed: &FeedName,
-        floor: &PurgeMark,
-    ) -> Result<bool, CommitError> {
+    /// Removes a portion of the content of a purged feed; answers whether that was all.
+    pub(super) fn sweep(&mut self, feed: &FeedName, mark: &PurgeMark) -> Result<bool, CommitError> {
         self.group.wrote = true;
-        let swept = purge::sweep(&self.records, feed, floor);
+        let swept = purge::sweep(&self.records, feed, mark);
         Ok(swept.inspect_err(|error| self.fail(error))?)
     }
 
-    /// Removes what a large change had noted of itself.
+    /// Removes the blobs of a large change.
     pub(super) fn forget_redo(&mut self, feed: &FeedName) -> Result<(), CommitError> {
         self.group.wrote = true;
         while self.records.clear(Class::Marks, &keys::of_kind(keys::REDO, feed))? {}
         Ok(())
     }
 
-    /// Applies writes as they are stored, and counts them in the same transaction, where no database does: these records
-    /// bear no number of their own by which a loss would be seen.
+    /// Applies writes outside the content of feeds, and counts them in the same transaction. The count reveals lost
+    /// writes of these records, which have no revision; a database that gateways share needs none.
     pub(super) fn write(&mut self, mut writes: Writes) -> Result<(), CommitError> {
         if writes.is_empty() {
             return Ok(());
@@ -338,8 +335,8 @@ impl Committer {
         Ok(())
     }
 
-    /// Applies writes. What a database that fails in a write has done is unknown: the store stops, and the answer is
-    /// decided by its health, as for its whole group.
+    /// Applies writes. After an error it is unknown which were applied: the store stops, and the answer follows from
+    /// its health, as for the whole group.
     pub(super) fn apply(&mut self, writes: Writes) {
         self.group.wrote = true;
         if let Err(error) = self.records.engine().apply(writes) {
@@ -347,7 +344,7 @@ impl Committer {
         }
     }
 
-    /// Stops the store. A transaction that fails is none, and stops nothing.
+    /// Stops the store. A transaction that fails is rolled back, and stops nothing.
     fn fail(&self, error: &StoreError) {
         if self.is_alone() {
             self.shared.fail(error);
@@ -360,7 +357,7 @@ impl Committer {
         passed.inspect_err(|error| self.fail(error)).is_ok()
     }
 
-    /// Shows what a group has done, and then the epoch that announces it.
+    /// Publishes the changes of a group, and then the epoch that announces them.
     fn publish(&mut self) {
         self.shared.list_writes.store(self.list_writes, Ordering::Release);
         self.shared.change_list(std::mem::take(&mut self.group.listed));
@@ -368,15 +365,15 @@ impl Committer {
             self.shared.publish(&feed, head);
         }
         if !self.group.logged.is_empty() {
-            self.sealed = (self.group.epoch, self.group.at);
+            self.newest = (self.group.epoch, self.group.at);
         } else if self.group.reached.is_none() {
             return;
         }
-        let epoch = self.sealed.0;
+        let epoch = self.newest.0;
         if let Some(folder) = &self.folder {
             folder.note_reached(epoch);
         }
-        self.shared.sealed.send_replace(epoch);
+        self.shared.newest.send_replace(epoch);
     }
 }
 

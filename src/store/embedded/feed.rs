@@ -1,12 +1,12 @@
-//! A feed in the records. Whoever reads it holds its lock, or reads as of one moment.
+//! The records of a feed. The caller holds its lock, or reads from a snapshot.
 
 use super::feed_writer::TOMBSTONE;
 use super::keys;
 use super::records::Records;
 use crate::engine::{Class, KeyOrder, RecordKey, beginning_with};
 use crate::limits::EVENTS_KEPT;
-use crate::record::{FrameRecord, ItemRecord};
-use crate::{RemainingItems, Select, StoreError, View, assemble, purge_mark};
+use crate::record::{FrameRecord, ItemRecord, assemble};
+use crate::{RemainingItems, Select, StoreError, View, purge_mark};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::time::Duration;
@@ -19,13 +19,12 @@ use tidegate_core::model::{
 pub(super) const ITEMS_AT_ONCE: usize = 256;
 /// How many items of a view are read at a time.
 const PORTION_ITEMS: usize = if cfg!(test) { 3 } else { 1024 };
-/// The bytes of items after which no more are read at a time.
+/// A portion of a view ends after this many bytes.
 const PORTION_BYTES: usize = 4 << 20;
-/// The most stubs that are answered of one name that is not their sync id. Native ids that many items bore
-/// are no names.
+/// The most stubs that are answered for a name other than their sync id. Native ids that many items had are no names.
 const STUBS_OF_NAME: usize = 64;
 
-/// A feed in the records.
+/// The records of a feed.
 #[derive(Clone)]
 pub(super) struct FeedRecords {
     pub(super) records: Records,
@@ -33,12 +32,12 @@ pub(super) struct FeedRecords {
 }
 
 impl FeedRecords {
-    /// The feed of this name.
+    /// The records of the feed of this name.
     pub(super) fn new(records: &Records, name: &FeedName) -> Self {
         Self { records: records.clone(), name: name.clone() }
     }
 
-    /// The order and the document around the entries, where anything was shown yet.
+    /// The frame, where anything was shown yet.
     pub(super) fn frame(&self) -> Result<Option<FrameRecord>, StoreError> {
         self.records.record(Class::Frames, &keys::feed(&self.name))
     }
@@ -65,12 +64,12 @@ impl FeedRecords {
         Ok(found.transpose()?.is_some())
     }
 
-    /// What is stored of an item.
+    /// The record of an item.
     pub(super) fn item(&self, id: &SyncId) -> Result<Option<ItemRecord>, StoreError> {
         self.records.record(Class::Items, &keys::item(&self.name, id))
     }
 
-    /// What the ledger has of an item.
+    /// The ledger entry of an item.
     pub(super) fn known(&self, id: &SyncId) -> Result<Option<LedgerEntry>, StoreError> {
         Ok(self.item(id)?.map(|item| item.known))
     }
@@ -80,7 +79,7 @@ impl FeedRecords {
         self.records.values(Class::Items, &keys::feed(&self.name))
     }
 
-    /// What is stored of items, in the order of their ids; all of them must be there.
+    /// The records of items, in the order of their ids; all of them must exist.
     pub(super) fn items_of<'a>(
         &self,
         ids: impl IntoIterator<Item = &'a SyncId>,
@@ -130,9 +129,9 @@ impl FeedRecords {
         Ok(ids)
     }
 
-    /// What a key of the index says, behind so many numbers.
+    /// Decodes a key of the index, after `numbers` numbers.
     fn index_item(&self, key: &[u8], numbers: usize) -> Result<(Option<Tick>, SyncId), StoreError> {
-        self.records.of_key(Class::Index, key, keys::index_item(key, numbers))
+        self.records.read_key(Class::Index, key, keys::index_item(key, numbers))
     }
 
     /// All items of the ledger, by tick and then sync id.
@@ -140,7 +139,7 @@ impl FeedRecords {
         self.ids_from(keys::of_kind(keys::BY_TICK, &self.name), |_| true)
     }
 
-    /// The first items of a view with their bytes, and which follow; `None` before the first skeleton.
+    /// The first items of a view with their bytes, and the remaining items; `None` before the first skeleton.
     pub(super) fn begin_view(
         &self,
         state: &FeedState,
@@ -159,7 +158,7 @@ impl FeedRecords {
         Ok(Some((View { state: state.clone(), skeleton, items }, remaining)))
     }
 
-    /// The next items with their bytes, and which follow. There are some, unless nothing follows.
+    /// The next items with their bytes, and the remaining ones. At least one, unless none remains.
     pub(super) fn next_items(
         &self,
         remaining: RemainingItems,
@@ -190,7 +189,7 @@ impl FeedRecords {
         Ok((items, remaining.after(read)))
     }
 
-    /// Everything that judging a document needs.
+    /// The snapshot that judging a document needs.
     pub(super) fn snapshot(&self, state: &FeedState) -> Result<Option<Snapshot>, StoreError> {
         let items = self.items().collect::<Result<Vec<_>, _>>()?;
         let whole = self.snapshot_of(state, (self.order()?, self.unsettled_ids()?), items)?;
@@ -200,7 +199,7 @@ impl FeedRecords {
         }))
     }
 
-    /// The order and the items that are not settled; the whole ledger where it has no index.
+    /// The order and the unsettled items; the whole ledger where it has no index.
     pub(super) fn unsettled(
         &self,
         state: &FeedState,
@@ -223,7 +222,7 @@ impl FeedRecords {
         let left_window = last.and_then(|(tick, _)| tick);
         let settled = SettledItems { living, tombstones, left_window, after: None };
         let part = self.snapshot_of(state, (order, Some(unsettled)), items)?;
-        // Maintenance drops archives, over the whole ledger.
+        // Dropping archives is maintenance that needs the whole ledger.
         Ok(Some(Snapshot { settled: Some(settled), ..part }))
     }
 
@@ -267,7 +266,7 @@ impl FeedRecords {
         for entry in self.records.entries(Class::Index, &by_tick).take(query.oldest) {
             let (tick, id) = self.index_item(&entry?.0, 1)?;
             ids.insert(id);
-            // More items may have the last of them.
+            // More items may have the last key.
             oldest_to = tick.map(|tick| Tick::at(tick.time().minus(Duration::from_secs(1))));
         }
         let keys = ids.iter().map(|id| keys::item(&self.name, id));
@@ -295,8 +294,8 @@ impl FeedRecords {
             for entry in self.records.entries(Class::Index, &prefix) {
                 let (key, _) = entry?;
                 let (tick, id) = self.index_item(&key, 2)?;
-                let tick = self.records.of_key(Class::Index, &key, tick)?;
-                // Whatever others are called, a stub is found by its sync id.
+                let tick = self.records.read_key(Class::Index, &key, tick)?;
+                // A sync id finds its stub, however many items had it as another name.
                 if id.as_str() != name {
                     others += 1;
                     if others > STUBS_OF_NAME {
@@ -335,8 +334,8 @@ impl FeedRecords {
         Ok(events)
     }
 
-    /// The updates of the item that was updated most often ([`purge_mark::own_updates`]). What is damaged does not count:
-    /// it is about to go.
+    /// The most updates that this gateway made to an item ([`purge_mark::own_updates`]). Damaged records are skipped:
+    /// the feed is about to be purged.
     pub(super) fn most_updates(&self, own: Option<&EndpointId>) -> Result<u32, StoreError> {
         let known = self.items().map(|item| item.map(|item| item.known));
         let left = self.all_stubs();

@@ -1,5 +1,5 @@
-//! What is set and removed of a feed, by changes ([`super::plan`]) and imports ([`super::transfer`]) alike. No engine is
-//! asked.
+//! Collects the writes of a feed, for changes ([`super::plan`]) and imports ([`super::transfer`]) alike. Reads
+//! nothing.
 
 use super::keys;
 use super::records::RecordCodec;
@@ -10,10 +10,10 @@ use crate::record::{ArchiveRecord, Record, SegmentRecord, TextRecord};
 use bytes::Bytes;
 use tidegate_core::model::{Archive, ArchiveNote, FeedName, LedgerEntry, Markup, SyncId, Time};
 
-/// What the index by tick says of a tombstone; nothing of other items.
+/// The value of a tombstone in the index by tick; other items have an empty one.
 pub(super) const TOMBSTONE: &[u8] = &[1];
 
-/// Collects what is set and removed of a feed.
+/// Collects the writes of a feed.
 pub(super) struct FeedWriter<'a> {
     pub(super) codec: &'a RecordCodec,
     pub(super) name: &'a FeedName,
@@ -21,7 +21,7 @@ pub(super) struct FeedWriter<'a> {
 }
 
 impl FeedWriter<'_> {
-    /// Sets an entry whose key says everything.
+    /// Sets an entry with an empty value.
     pub(super) fn set(&mut self, class: Class, key: Vec<u8>) {
         self.writes.insert((class, key), Some(Vec::new()));
     }
@@ -47,12 +47,12 @@ impl FeedWriter<'_> {
         format!("the item {id} of the feed {}", self.name)
     }
 
-    /// Bytes of an item as they are stored.
+    /// The encoded bytes of an item.
     pub(super) fn encode_markup(&self, id: &SyncId, markup: &Markup) -> Result<Bytes, StoreError> {
         Ok(self.codec.encoded(markup, || self.describe(id))?.into())
     }
 
-    /// The same as a difference to those of its version at `at`.
+    /// The encoded bytes of an item, as a difference to those of its version at `at`.
     pub(super) fn markup_difference(
         &self,
         id: &SyncId,
@@ -92,8 +92,8 @@ impl FeedWriter<'_> {
         self.writes.extend(keys);
     }
 
-    /// Sets an archive in the place of `old`; `note` says of it what follows from how many bytes it takes. Answers these
-    /// bytes.
+    /// Sets the content of an archive, and removes that of `old`; `note` makes its note from its size in bytes, which
+    /// is answered.
     pub(super) fn put_archive(
         &mut self,
         archive: &Archive,
@@ -124,14 +124,14 @@ impl FeedWriter<'_> {
         }
     }
 
-    /// Sets what is stored of an archive, and under its id its number.
+    /// Sets the record of an archive, and its number in the index by id.
     pub(super) fn put_archive_record(&mut self, record: &ArchiveRecord) -> Result<(), StoreError> {
         let (number, id) = (record.note.number, keys::archive_id(self.name, &record.note.id));
         self.put(Class::Index, id, &number)?;
         self.put(Class::Archives, keys::numbered(self.name, number), record)
     }
 
-    /// Drops the content of an archive, and remembers that there was one. Answers how many bytes go.
+    /// Drops the content of an archive, whose record stays. Answers the number of bytes.
     pub(super) fn drop_archive(&mut self, old: ArchiveRecord) -> Result<u64, StoreError> {
         self.remove_segments(&old);
         let bytes = old.note.bytes;
@@ -140,7 +140,7 @@ impl FeedWriter<'_> {
         Ok(bytes)
     }
 
-    /// Forgets that there was an archive.
+    /// Removes the record of a dropped archive.
     pub(super) fn forget_archive(&mut self, old: &ArchiveNote) {
         self.remove(Class::Archives, keys::numbered(self.name, old.number));
         self.remove(Class::Index, keys::archive_id(self.name, &old.id));

@@ -1,15 +1,16 @@
-//! Following a database that several gateways write: what each has in memory is what the database has numbered.
+//! Follows a database that several gateways write: updates the copy in memory from the numbered notes of changes.
 //!
-//! A transaction notes which feeds it changed. Whoever looks numbers the notes that are committed and reads what those
-//! feeds are now; so every gateway shows a change at most one look after any other, and an epoch is told once what it
-//! announces is shown: by this gateway, and a moment later, when it is announced, by all. Content is read from the database as it is asked for, as of one moment.
+//! A transaction notes the feeds that it changed. A refresh numbers the committed notes and reads the present records
+//! of those feeds. So a change shows at every gateway at most one refresh later than at any other. An epoch is
+//! visible here once its changes are, and announced a moment later, when all gateways show them. Content is read from
+//! a snapshot of the database when a reader asks for it.
 
 use super::open::inspect;
 use super::shared::StoreShared;
 use super::{Opened, Records, StoreInner, open};
 use crate::boot_time::since_boot;
 use crate::engine::Class;
-use crate::postgres::{Database, MemoryLook, let_go};
+use crate::postgres::{Database, SeenNotes, release_database};
 use crate::record::{IdentityRecord, StateRecord};
 use crate::{Epoch, StoreError, in_words};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,26 +20,28 @@ use tidegate_core::model::FeedRecord;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 
-/// How often the database is looked at while nobody asks.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How far apart looks begin that somebody asked for, so that many share one.
-const LOOK_PACE: Duration = Duration::from_millis(5);
-/// For how long what was seen is answered without another look: what one gateway shows, all show from then on.
+/// The pause between refreshes that no caller asked for.
+const REFRESH_EVERY: Duration = Duration::from_millis(100);
+/// The least time between refreshes that callers ask for, so that many callers share one.
+const REFRESH_PACE: Duration = Duration::from_millis(5);
+/// How long the copy in memory is answered without another refresh: the longest time until all gateways show a
+/// change.
 pub const SHOWN_WITHIN: Duration = Duration::from_millis(300);
-/// How long the database may be unseen before nothing is answered.
+/// How long refreshes may fail before requests are refused.
 pub(super) const UNSEEN_LIMIT: Duration = Duration::from_secs(5);
 
-/// What is known of a database that others write to as well.
+/// How current the copy in memory is.
 pub(super) struct Following {
-    /// Asks for a look.
+    /// Wakes the task that refreshes.
     pub(super) asked: Notify,
-    /// How many looks were begun.
+    /// The number of refreshes begun.
     pub(super) begun: AtomicU64,
-    /// The number of the last one that succeeded. Whoever looks has the sender: nobody waits for one that is gone.
+    /// The number of the last refresh that succeeded. The refreshing task owns the sender, so waiting ends when that
+    /// task does.
     done: watch::Receiver<u64>,
-    /// When that was begun, in milliseconds of [`since_boot`].
+    /// When that refresh began, in milliseconds of [`since_boot`].
     pub(super) seen: AtomicU64,
-    /// For how long a look is waited for.
+    /// How long callers wait for a refresh.
     patience: Duration,
 }
 
@@ -47,24 +50,24 @@ pub(super) fn millis(time: Duration) -> u64 {
 }
 
 impl Following {
-    /// One that has just seen the database, and what says which look succeeded.
+    /// A copy that was read just now, and the sender of the numbers of successful refreshes.
     pub(super) fn new(patience: Duration) -> (Arc<Self>, watch::Sender<u64>) {
-        let (asked, begun, (looked, done)) = (Notify::new(), AtomicU64::new(0), watch::channel(0));
-        (Arc::new(Self { asked, begun, done, seen: millis(since_boot()).into(), patience }), looked)
+        let (asked, begun, (sender, done)) = (Notify::new(), AtomicU64::new(0), watch::channel(0));
+        (Arc::new(Self { asked, begun, done, seen: millis(since_boot()).into(), patience }), sender)
     }
 
-    /// For how long the database was not seen.
+    /// The age of the copy in memory.
     fn age(&self) -> Duration {
         let seen = self.seen.load(Ordering::Acquire);
         Duration::from_millis(millis(since_boot()).saturating_sub(seen))
     }
 
-    /// The same, where that is too long.
+    /// The age of the copy, where it is too old to be answered.
     pub(super) fn unseen(&self) -> Option<Duration> {
         Some(self.age()).filter(|age| *age > UNSEEN_LIMIT)
     }
 
-    /// An error where nothing may be answered, because the database was not seen for too long.
+    /// An error where the copy is too old to be answered.
     pub(super) fn check_seen(&self) -> Result<(), StoreError> {
         let unseen = self.unseen();
         unseen.map_or(Ok(()), |unseen| Err(StoreError::Unseen { seconds: unseen.as_secs() }))
@@ -72,18 +75,18 @@ impl Following {
 }
 
 impl StoreInner {
-    /// Whether what is in memory is what the database had within [`SHOWN_WITHIN`].
+    /// Whether the copy in memory is at most [`SHOWN_WITHIN`] old.
     pub(super) fn is_current(&self) -> bool {
         self.following.as_ref().is_none_or(|following| following.age() <= SHOWN_WITHIN)
     }
 
-    /// Shows what was committed when this was called, where others write to the database. Waits as long as it may be
-    /// unseen.
+    /// Waits until every change that was committed before this call is shown, where other gateways write to the
+    /// database.
     pub(super) async fn catch_up(&self) -> Result<(), StoreError> {
         let Some(following) = &self.following else { return Ok(()) };
         self.shared.health()?;
         drop(self.opened()?);
-        // One that is under way may have missed what was committed since.
+        // A refresh that has already begun may have missed the latest commit.
         let last = following.begun.load(Ordering::Acquire);
         let mut done = following.done.clone();
         following.asked.notify_one();
@@ -95,34 +98,34 @@ impl StoreInner {
     }
 }
 
-/// Reads everything that a gateway has in memory, as of one moment, and the number of the last note that it has. Blocks.
+/// Reads the records that a gateway keeps in memory from one snapshot, and the number of its last note. Blocks.
 pub(crate) fn read_image(database: &Arc<Database>) -> Result<(Opened, i64), StoreError> {
     let (engine, position) = database.snapshot_with_position()?;
-    let records = Records::of(Arc::new(engine));
+    let records = Records::new(Arc::new(engine));
     let mut found = inspect(&records)?;
     let missing = || records.damage("it does not say whose it is".to_owned());
     let identity = found.identity.take().ok_or_else(missing)?;
     Ok(((identity, found), position))
 }
 
-/// Follows a database, as long as the store is open, which alone holds it, and it can be believed.
+/// Refreshes until the store is dropped, which alone owns the database, or the database turns out to be damaged.
 pub(super) async fn follow(
     within: Weak<StoreInner>,
     database: Weak<Database>,
-    (following, looked): (Arc<Following>, watch::Sender<u64>),
+    (following, sender): (Arc<Following>, watch::Sender<u64>),
     mut position: i64,
 ) {
     let (mut told, mut is_failing): (Option<Epoch>, _) = (None, false);
     loop {
         let waiting = Instant::now();
-        let is_asked = timeout(LOOK_EVERY, following.asked.notified()).await.is_ok();
-        sleep(LOOK_PACE.saturating_sub(waiting.elapsed())).await;
+        let is_asked = timeout(REFRESH_EVERY, following.asked.notified()).await.is_ok();
+        sleep(REFRESH_PACE.saturating_sub(waiting.elapsed())).await;
         let Some(database) = database.upgrade() else { return };
         let shared = within.upgrade().map(|inner| Arc::clone(&inner.shared));
-        let Some(shared) = shared else { return let_go(database) };
+        let Some(shared) = shared else { return release_database(database) };
         let begun = since_boot();
         let number = following.begun.fetch_add(1, Ordering::AcqRel) + 1;
-        let done = look(&shared, &database, &mut position, is_asked).await;
+        let done = refresh(&shared, &database, &mut position, is_asked).await;
         match &done {
             Err(error) if !is_failing => {
                 tracing::warn!(error = %in_words(error), "the database cannot be followed");
@@ -137,24 +140,24 @@ pub(super) async fn follow(
         ) = &done
         {
             shared.end(database.shown(), error);
-            // Others poll what was this gateway's.
+            // Hands the polling of this gateway's feeds to the others.
             database.gateways().set_polls(false);
-            return let_go(database);
+            return release_database(database);
         }
         is_failing = done.is_err();
-        let newest = *shared.sealed.borrow();
+        let newest = *shared.newest.borrow();
         if told.replace(newest) != Some(newest) {
             announce_later(&shared, newest);
         }
         if !is_failing {
             following.seen.store(millis(begun), Ordering::Release);
-            looked.send_replace(number);
+            sender.send_replace(number);
         }
-        let_go(database);
+        release_database(database);
     }
 }
 
-/// Announces an epoch once no gateway answers any more with what it had in memory before that.
+/// Announces an epoch once no gateway answers from an older copy.
 fn announce_later(shared: &Arc<StoreShared>, epoch: Epoch) {
     let shared = Arc::clone(shared);
     tokio::spawn(async move {
@@ -164,18 +167,18 @@ fn announce_later(shared: &Arc<StoreShared>, epoch: Epoch) {
     });
 }
 
-/// Shows what was committed until now. `numbers`: notes are numbered first, whether there are any or not.
-async fn look(
+/// Updates the copy in memory. `numbers`: number the committed notes first, even if there are none.
+async fn refresh(
     shared: &Arc<StoreShared>,
     database: &Arc<Database>,
     position: &mut i64,
     numbers: bool,
 ) -> Result<(), StoreError> {
-    let mut seen = database.look(*position, numbers).await?;
+    let mut seen = database.read_notes(*position, numbers).await?;
     if seen.has_more {
-        seen = database.look(*position, true).await?;
+        seen = database.read_notes(*position, true).await?;
     }
-    let records = Records::of(Arc::new(database.engine()));
+    let records = Records::new(Arc::new(database.engine()));
     let went_back = || StoreError::WentBack { database: database.shown().to_owned() };
     if seen.position < *position {
         return Err(went_back());
@@ -199,9 +202,9 @@ async fn look(
     Ok(())
 }
 
-/// Shows what a look saw. The epoch comes last: whoever hears of it finds the states that it announces. Returns false
+/// Publishes the noted changes. The epoch comes last: its listeners find the states that it announces. Returns false
 /// where a feed is at an earlier revision than it was shown at.
-fn show(shared: &StoreShared, records: &Records, seen: &MemoryLook) -> Result<bool, StoreError> {
+fn show(shared: &StoreShared, records: &Records, seen: &SeenNotes) -> Result<bool, StoreError> {
     let (mut heads, mut listed) = (Vec::new(), Vec::new());
     for entry in &seen.entries {
         let key = &entry.key;
@@ -234,7 +237,7 @@ fn show(shared: &StoreShared, records: &Records, seen: &MemoryLook) -> Result<bo
         }
     }
     let epoch = Epoch(seen.epoch);
-    shared.sealed.send_if_modified(|sealed| std::mem::replace(sealed, epoch.max(*sealed)) < epoch);
+    shared.newest.send_if_modified(|newest| std::mem::replace(newest, epoch.max(*newest)) < epoch);
     Ok(true)
 }
 

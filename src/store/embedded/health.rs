@@ -1,18 +1,18 @@
-//! Whether the store works: it stops at the first failure, and heals when it was opened again.
+//! The health of a store: it stops at the first failure, and heals when it was opened again.
 
 use crate::{StoreError, StoreStop, in_words};
 use std::sync::{PoisonError, RwLock};
 use tidegate_core::model::Time;
 
-/// Why nothing can be read or stored.
+/// The failure that stopped the store.
 #[derive(Clone)]
 struct StoreFailure {
     stop: StoreStop,
-    /// The folder, and what was found in it, where it is not opened again.
+    /// The folder and its damage, where the store is not opened again.
     damage: Option<(String, String)>,
 }
 
-/// Whether the store works, as far as is known.
+/// The failure of a store; none while it works.
 #[derive(Default)]
 pub(super) struct StoreHealth(RwLock<Option<StoreFailure>>);
 
@@ -34,9 +34,8 @@ impl StoreHealth {
         failure.as_ref().map(|failure| failure.stop.clone())
     }
 
-    /// Stops the store: what was written last may or may not be durable, so neither it nor anything that
-    /// builds on it may be shown. What follows from an earlier failure says nothing new. `ends`: the name of a database
-    /// that is not opened again.
+    /// Stops the store: the last write may not be durable, so it is not shown, and no change builds on it. Later
+    /// errors of the same failure are ignored. `ends`: the name of a database that is not opened again.
     pub(super) fn stop_for(&self, error: &StoreError, now: Time, ends: Option<&str>) {
         let mut failure = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if failure.is_some() || matches!(error, StoreError::Stopped(_)) {
@@ -57,15 +56,15 @@ impl StoreHealth {
         *failure = Some(StoreFailure { stop, damage });
     }
 
-    /// It has stopped so, or works again.
+    /// Sets the failure, for tests.
     #[cfg(any(test, feature = "testing"))]
     pub(super) fn set(&self, stop: Option<StoreStop>) {
         let failure = stop.map(|stop| StoreFailure { stop, damage: None });
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = failure;
     }
 
-    /// Notes when it is opened again, and, after a try that failed, why that did. `is_damaged`: it looked so
-    /// often as if it were that it is said.
+    /// Notes the time of the next try, and the error of the last one. `is_damaged`: enough tries in a row found
+    /// damage to report it.
     pub(super) fn plan_try(&self, next: Time, failed: Option<&StoreError>, is_damaged: bool) {
         let mut failure = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let Some(StoreFailure { stop, .. }) = &mut *failure else { return };
@@ -84,7 +83,7 @@ impl StoreHealth {
         }
     }
 
-    /// It is not opened again: acknowledged state is missing.
+    /// Gives up: acknowledged state is missing.
     pub(super) fn give_up(&self, path: &str, what: String) {
         let damage = StoreError::Damaged { path: path.to_owned(), what: what.clone() };
         tracing::error!(error = %damage, "the store is not opened again");
@@ -96,7 +95,7 @@ impl StoreHealth {
         }
     }
 
-    /// It is open again.
+    /// Clears the failure: the store is open again.
     pub(super) fn heal(&self, now: Time) {
         let healed = self.0.write().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(StoreFailure { stop, .. }) = healed {
@@ -116,7 +115,7 @@ mod tests {
         let error = StoreError::WentBack { database: "tidegate at db.example".to_owned() };
         health.stop_for(&error, Time::from_unix(1), Some("/data"));
         let first = health.stop().unwrap();
-        // Each further look meets what the first one noted.
+        // Each later refresh meets the first error.
         health.stop_for(&health.check().unwrap_err(), Time::from_unix(2), Some("/data"));
         assert_eq!(health.stop().unwrap(), first);
         assert_eq!((first.since, first.next_try), (Time::from_unix(1), None));

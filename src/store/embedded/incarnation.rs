@@ -1,4 +1,4 @@
-//! A store that was restored from a copy becomes a new incarnation, in its place.
+//! Makes a store that was restored from a copy a new incarnation.
 
 use super::committer::{Committer, WriteScope};
 use super::plan::PlannedCommit;
@@ -12,17 +12,14 @@ use std::sync::Arc;
 use tidegate_core::model::{FeedName, PollState, Time};
 use tokio::task::JoinSet;
 
-/// How many feeds are restarted at once, and announced in one epoch at most.
+/// The most feeds that are restarted at once, and announced in one epoch.
 const RESTARTED_AT_ONCE: usize = 256;
 
 impl Store {
-    /// Makes a store that was restored from a copy a new incarnation: each feed begins a new window, and the log announces
-    /// it (`restarted`). Nothing else may use the store meanwhile; where something does, no change is lost, and it is
-    /// to be repeated, as where it fails or is killed, before anybody reads the store. Answers how many feeds it
-    /// restarted. Durable on return.
+    /// Makes a store that was restored from a copy a new incarnation.
     pub async fn reincarnate(&self) -> Result<usize, CommitError> {
-        let (feeds, known) = self.inner.of_all(feeds_of_copy).await?;
-        // In a database that others may write to, each has its feed to itself.
+        let (feeds, known) = self.inner.query_feeds(feeds_of_copy).await?;
+        // In a shared database each restart is a transaction of one feed.
         let is_shared = self.inner.database().is_some();
         for feeds in feeds.chunks(RESTARTED_AT_ONCE) {
             let mut restarts = JoinSet::new();
@@ -33,7 +30,7 @@ impl Store {
                 let restart = move |committer: &mut Committer| {
                     feeds.iter().try_for_each(|feed| committer.restart(feed, known))
                 };
-                restarts.spawn(async move { inner.ask(scope, restart).await });
+                restarts.spawn(async move { inner.submit(scope, restart).await });
             }
             restarts.join_all().await.into_iter().collect::<Result<(), _>>()?;
         }
@@ -41,8 +38,8 @@ impl Store {
     }
 }
 
-/// The feeds with content, and the last moment that the copy knows of. States that were restarted since say what was known
-/// then, so that a repetition finds the same moment. A moment that is too early only makes numbers leap further.
+/// The feeds with content, and the last time in the copy. A feed that a broken-off run has restarted notes that time
+/// itself, so that a repetition finds the same. A time that is too early only makes numbers leap further.
 fn feeds_of_copy(records: &Records) -> Result<(Vec<FeedName>, Time), StoreError> {
     let (mut feeds, mut known) = (Vec::new(), Time::MIN);
     for entry in records.scan::<StateRecord>(Class::States, &[]) {
@@ -84,11 +81,11 @@ mod tests {
         for name in ["first", "second"] {
             Draft::on(&store, name, 4).await.item("a", "text").order(&["a"]).commit(&store).await;
         }
-        // It is broken off behind the first.
+        // The first run breaks off after the first feed.
         let (first, known) = (feed("first"), time(4));
         let restart = move |committer: &mut Committer| committer.restart(&first, known);
-        store.inner.ask(WriteScope::Identity, restart).await.unwrap();
-        // Then it is done to its end, twice.
+        store.inner.submit(WriteScope::Identity, restart).await.unwrap();
+        // Then it is run twice to its end.
         for now in [50, 80] {
             clock.set(time(now));
             assert_eq!(store.reincarnate().await.unwrap(), 2);

@@ -6,13 +6,13 @@
 //! so that the order of bytes is their order.
 
 use crate::record::ItemRecord;
-use tidegate_core::model::{ArchiveId, FeedName, IndexKey, SyncId, Tick, Time};
+use tidegate_core::model::{ArchiveId, FeedName, FeedState, IndexKey, SyncId, Tick, Time};
 use tidegate_core::websub::SubscriptionId;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The one byte that ends names and ids.
+/// Ends names and ids.
 const END: u8 = 0;
-/// Turns the order of signed numbers into that of unsigned ones.
+/// Maps the order of signed numbers to that of unsigned ones.
 const SIGN: u64 = 1 << 63;
 /// The bytes that a tick, a number and a hash take.
 const NUMBER: usize = size_of::<u64>();
@@ -30,33 +30,33 @@ const BY_ARCHIVE_ID: &[u8] = b"a";
 /// All of these.
 pub(super) const INDEX: [&[u8]; 5] = [BY_TICK, BY_LEDGER_KEY, CONTESTED, BY_NAME, BY_ARCHIVE_ID];
 
-/// Of the marks: what is left of a purged feed.
+/// In [`Class::Marks`](crate::engine::Class::Marks): the purge mark of a feed.
 pub(super) const PURGED: &[u8] = b"p";
 /// A large document while it is taken in.
 pub(super) const ATTEMPT: &[u8] = b"a";
-/// A large change that is certain, and is applied from its blobs.
+/// The redo mark of a large change.
 pub(super) const UNFINISHED: &[u8] = b"u";
 /// The blobs of a large change.
 pub(super) const REDO: &[u8] = b"r";
 
-/// What all keys of a kind that are of a feed begin with; the whole key of what a feed has one of.
+/// The prefix of the keys of a kind and feed; the whole key of a record that a feed has once.
 pub(super) fn of_kind(kind: &[u8], feed: &FeedName) -> Vec<u8> {
     [kind, feed.as_str().as_bytes(), &[END]].concat()
 }
 
-/// The feed that a key of a kind is of, and what follows its name.
+/// The feed of a key with a kind, and the bytes after its name.
 pub(super) fn split_kind(key: &[u8]) -> Option<(FeedName, &[u8])> {
     let (_, key) = key.split_first()?;
     let (name, rest) = key.split_at_checked(key.iter().position(|byte| *byte == END)? + 1)?;
     Some((feed_name(name)?, rest))
 }
 
-/// What all keys of a feed begin with; the whole key of what a feed has one of.
+/// The prefix of the keys of a feed; the whole key of a record that a feed has once.
 pub(super) fn feed(feed: &FeedName) -> Vec<u8> {
     [feed.as_str().as_bytes(), &[END]].concat()
 }
 
-/// The name in the key of what a feed has one of.
+/// The feed of the key of a record that a feed has once.
 pub(super) fn feed_name(key: &[u8]) -> Option<FeedName> {
     FeedName::new(std::str::from_utf8(key.strip_suffix(&[END])?).ok()?).ok()
 }
@@ -71,7 +71,7 @@ pub(super) fn unsettled(name: &FeedName) -> Vec<u8> {
     [feed(name).as_slice(), b"unsettled"].concat()
 }
 
-/// The key of an item; of its newest bytes, where these made no version; and what the keys of its versions begin with.
+/// The key of an item, and of its newest bytes without a version; the prefix of the keys of its versions.
 pub(super) fn item(name: &FeedName, id: &SyncId) -> Vec<u8> {
     [name.as_str().as_bytes(), &[END], id.as_str().as_bytes(), &[END]].concat()
 }
@@ -94,18 +94,17 @@ pub(super) fn split_text(key: &[u8]) -> Option<(&[u8], Option<Tick>)> {
     if rest.is_empty() { Some((item, None)) } else { Some((item, Some(tick(rest)?))) }
 }
 
-/// The key of what was in force in a feed from `since` on.
+/// The key of a frame that was in force from `since` on.
 pub(super) fn past(name: &FeedName, since: Time) -> Vec<u8> {
     [feed(name).as_slice(), &tick_bytes(Tick::at(since))].concat()
 }
 
-/// The time at the end of the key of what was in force.
+/// The time at the end of the key of a frame.
 pub(super) fn past_since(key: &[u8]) -> Option<Time> {
     tick(key).map(Tick::time)
 }
 
-/// The key of a stub: by the tick of its last version, so that what leaves together stands together, and
-/// what leaves later behind it.
+/// The key of a stub: by the tick of its last version, so that stubs of one time are neighbours.
 pub(super) fn stub(name: &FeedName, tick: Tick, id: &SyncId) -> Vec<u8> {
     [feed(name).as_slice(), &tick_bytes(tick), id.as_str().as_bytes()].concat()
 }
@@ -113,6 +112,16 @@ pub(super) fn stub(name: &FeedName, tick: Tick, id: &SyncId) -> Vec<u8> {
 /// The key of a block of events, of a note of an archive, or of a blob.
 pub(super) fn numbered(name: &FeedName, number: u64) -> Vec<u8> {
     [feed(name).as_slice(), &number.to_be_bytes()].concat()
+}
+
+/// The keys of the notes of the oldest archives that are kept, at most `limit`.
+pub(super) fn oldest_archives(
+    feed: &FeedName,
+    state: &FeedState,
+    limit: usize,
+) -> impl Iterator<Item = Vec<u8>> {
+    let numbers = (state.archives.first..state.archives.next).take(limit);
+    numbers.map(|number| numbered(feed, number))
 }
 
 /// The number at the end of such a key.
@@ -141,7 +150,7 @@ pub(super) fn by_tick(feed: &FeedName, tick: Tick, id: &SyncId) -> Vec<u8> {
     [from_tick(feed, tick).as_slice(), id.as_str().as_bytes()].concat()
 }
 
-/// What the keys of the items in the index of a ledger begin with that have this key there.
+/// The prefix of the items in the index by ledger key that have this key.
 pub(super) fn indexed(feed: &FeedName, key: IndexKey) -> Vec<u8> {
     [of_kind(BY_LEDGER_KEY, feed).as_slice(), &key.0.to_be_bytes()].concat()
 }
@@ -151,8 +160,8 @@ pub(super) fn indexed_item(feed: &FeedName, key: IndexKey, id: &SyncId) -> Vec<u
     [indexed(feed, key).as_slice(), id.as_str().as_bytes()].concat()
 }
 
-/// What the keys in the index by name begin with: a hash, for names have any length. Names that share one are told
-/// apart by the stubs themselves.
+/// The prefix of stubs in the index by name: a hash, since names have any length. Names with the same hash are
+/// distinguished by the stubs themselves.
 pub(super) fn stub_names(feed: &FeedName, name: &str) -> Vec<u8> {
     [of_kind(BY_NAME, feed).as_slice(), &xxh3_64(name.as_bytes()).to_be_bytes()].concat()
 }
@@ -172,7 +181,7 @@ pub(super) fn archive_id(feed: &FeedName, id: &ArchiveId) -> Vec<u8> {
     [of_kind(BY_ARCHIVE_ID, feed).as_slice(), id.as_str().as_bytes()].concat()
 }
 
-/// The sync id at the end of a key of the index, behind so many numbers, and the last of these as a tick.
+/// The sync id at the end of a key of the index, after `numbers` numbers, the last of them as a tick.
 pub(super) fn index_item(key: &[u8], numbers: usize) -> Option<(Option<Tick>, SyncId)> {
     let (_, rest) = split_kind(key)?;
     let (numbers, id) = rest.split_at_checked(numbers * NUMBER)?;

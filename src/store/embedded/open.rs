@@ -1,79 +1,80 @@
-//! Opening a store: whose it is, whether it is whole, and everything that is kept in memory.
+//! Opens a store: checks its format, its identity and that it is whole, and reads the records that are kept in
+//! memory.
 
-use super::read::last_logged;
+use super::read::last_epoch;
 use super::records::Records;
 use super::{keys, purge, redo};
 use crate::engine::{Class, KeyOrder, Writes, beginning_with};
-use crate::record::{FloorRecord, IdentityRecord, LogAges, StateRecord};
+use crate::record::{IdentityRecord, LogAges, PurgeRecord, StateRecord};
 use crate::{AppliedOrigins, Epoch, FeedList, StoreError, as_list, endpoint};
 use std::collections::HashMap;
 use tidegate_core::model::{EndpointId, FeedName, Lineage, SupIdBasis, Time};
 
 /// The format that is written and read.
 const FORMAT: u32 = 1;
-/// Where the format's number stands in [`Class::Gateway`]: four bytes, the greatest first.
+/// The key of the format number in [`Class::Gateway`]: four bytes, big-endian.
 const FORMAT_KEY: &[u8] = b"format";
-/// Where the identity stands.
+/// The key of the identity.
 pub(crate) const IDENTITY_KEY: &[u8] = b"identity";
-/// Where the number of list writes stands.
+/// The key of the number of list writes.
 pub(super) const LIST_WRITES_KEY: &[u8] = b"list_writes";
 
-/// Where it stands where the sites of the configuration were that was applied.
+/// The key of the applied origins of the configuration.
 pub(super) const APPLIED_ORIGINS_KEY: &[u8] = b"applied_origins";
 
-/// What stands there while another store's state is taken in.
+/// The key of the note that an import is not finished.
 const IMPORTING_KEY: &[u8] = b"importing";
 
-/// Notes that another store's state is being taken in, or that all of it was.
+/// Sets or removes the note that an import is not finished.
 pub(super) fn note_importing(writes: &mut Writes, is_importing: bool) {
     let value = is_importing.then(Vec::new);
     writes.insert((Class::Gateway, IMPORTING_KEY.to_vec()), value);
 }
 
-/// What was found in a store that is whole, and is kept in memory.
+/// The records of a store that are kept in memory.
 pub(crate) struct Found {
-    /// Whose store it is; `None` where it is new.
+    /// The identity of the store; `None` where it is new.
     pub(crate) identity: Option<IdentityRecord>,
     pub(super) committed: HashMap<FeedName, StateRecord>,
     pub(super) feeds: FeedList,
-    /// What is left of purged feeds.
-    pub(super) floors: HashMap<FeedName, FloorRecord>,
-    /// How often records outside the content of feeds were written.
+    /// The purge marks of purged feeds.
+    pub(super) purged: HashMap<FeedName, PurgeRecord>,
+    /// The number of writes outside the content of feeds.
     pub(super) list_writes: u64,
-    /// The last closed epoch, and when it was closed.
-    pub(crate) sealed: (Epoch, Time),
+    /// The last closed epoch, and its closing time.
+    pub(crate) newest: (Epoch, Time),
 }
 
-/// A store that is used: whose it is, with its opening, and what it has.
+/// The identity of a store after this opening, and its records.
 pub(crate) type Opened = (IdentityRecord, Found);
 
-/// Reads what is kept in memory. Writes nothing.
+/// Reads the records that are kept in memory. Writes nothing.
 pub(crate) fn inspect(records: &Records) -> Result<Found, StoreError> {
     let identity = identity(records)?;
     if records.contains(Class::Gateway, IMPORTING_KEY)? {
         return Err(StoreError::PartlyImported { path: records.engine().path().to_owned() });
     }
-    let sealed = last_logged(records)?.unwrap_or((Epoch(0), Time::MIN));
+    let newest = last_epoch(records)?.unwrap_or((Epoch(0), Time::MIN));
     let list_writes = records.record(Class::Gateway, LIST_WRITES_KEY)?.unwrap_or_default();
-    let (committed, feeds) = (states(records)?, as_list(records.list(Class::Feeds, &[])?));
-    Ok(Found { identity, committed, feeds, floors: floors(records)?, list_writes, sealed })
+    let (committed, feeds) = (read_states(records)?, as_list(records.list(Class::Feeds, &[])?));
+    Ok(Found { identity, committed, feeds, purged: read_purged(records)?, list_writes, newest })
 }
 
-/// What is asked of a store when it is opened.
+/// The settings of an opening.
 #[derive(Debug, Default)]
 pub(crate) struct OpenRequest {
     /// The endpoint id as configured.
     pub(crate) endpoint: Option<EndpointId>,
-    /// What the SUP ids of a store are made of that takes another's place; one that was used keeps its own.
+    /// The basis of SUP ids in a store that replaces another; a store that was used keeps its own.
     pub(crate) sup_ids: Option<SupIdBasis>,
 }
 
-/// Decides whose store it is, and notes another opening of it, unless it `goes_on` as others have opened it. `used`:
-/// something was committed to it.
+/// Checks the identity against the request, or makes one, and counts this opening, unless `is_continued`: another
+/// gateway has opened the store already. `used`: it has commits.
 pub(crate) fn identify(
     records: &Records,
     identity: Option<IdentityRecord>,
-    (used, goes_on, reached): (bool, bool, Epoch),
+    (used, is_continued, reached): (bool, bool, Epoch),
     request: OpenRequest,
 ) -> Result<(IdentityRecord, Writes), StoreError> {
     let OpenRequest { endpoint: configured, sup_ids } = request;
@@ -83,7 +84,7 @@ pub(crate) fn identify(
         None => IdentityRecord {
             endpoint: configured.clone().map_or_else(endpoint::random, Ok)?,
             fence: 0,
-            // An id that was chosen is chosen again for a store that is made anew.
+            // A configured id is configured again for a new store, a random one is not.
             sup_ids: if configured.is_some() { SupIdBasis::Endpoint } else { SupIdBasis::Name },
             lineage: Lineage::default(),
             running: None,
@@ -93,7 +94,7 @@ pub(crate) fn identify(
     if let Some(wanted) = configured.filter(|wanted| *wanted != identity.endpoint) {
         let path = records.engine().path().to_owned();
         match sup_ids {
-            // It was to take the place of another store.
+            // The store was to replace another one.
             Some(_) if used => return Err(StoreError::Occupied { path }),
             None if used => return Err(StoreError::Endpoint { stored: identity.endpoint, wanted }),
             _ => {}
@@ -101,12 +102,12 @@ pub(crate) fn identify(
         identity.endpoint = wanted;
     }
     if let Some(sup_ids) = sup_ids {
-        // As its endpoint id: an earlier opening over nothing gave no ids to anybody.
+        // An earlier opening of an empty store has given no SUP ids to subscribers.
         if is_new || (!used && is_empty(records)?) {
             identity.sup_ids = sup_ids;
         }
     }
-    if !goes_on || is_new {
+    if !is_continued || is_new {
         identity.fence = identity.fence.saturating_add(1);
         let none = || StoreError::failed("choose a mark", "the system gives out no random numbers");
         let mark = endpoint::random_mark().ok_or_else(none)?;
@@ -119,15 +120,14 @@ pub(crate) fn identify(
     Ok((identity, writes))
 }
 
-/// Begins to use a store of this process alone: notes the opening, ends unfinished purges and large changes. Durable on
-/// return.
+/// Opens a store of this process alone: counts the opening, and finishes purges and large changes. Durable on return.
 pub(crate) fn begin(
     records: &Records,
     mut found: Found,
     request: OpenRequest,
 ) -> Result<Opened, StoreError> {
-    for (feed, FloorRecord { floor, .. }) in found.floors.iter().filter(|(_, it)| it.sweeping) {
-        while !purge::sweep(records, feed, floor)? {}
+    for (feed, PurgeRecord { mark, .. }) in found.purged.iter().filter(|(_, it)| it.sweeping) {
+        while !purge::sweep(records, feed, mark)? {}
     }
     redo::finish_all(records, &mut found)?;
     let (used, reached) = is_used(records)?;
@@ -138,9 +138,9 @@ pub(crate) fn begin(
     Ok((identity, found))
 }
 
-/// Whether anything was committed to a database, and its last epoch.
+/// Whether a store has commits, and its last epoch.
 pub(crate) fn is_used(records: &Records) -> Result<(bool, Epoch), StoreError> {
-    let (reached, _) = last_logged(records)?.unwrap_or((Epoch(0), Time::MIN));
+    let (reached, _) = last_epoch(records)?.unwrap_or((Epoch(0), Time::MIN));
     for (class, prefix) in [(Class::States, &[][..]), (Class::Marks, keys::PURGED)] {
         if records.first(class, beginning_with(prefix), KeyOrder::Ascending)?.is_some() {
             return Ok((true, reached));
@@ -149,12 +149,12 @@ pub(crate) fn is_used(records: &Records) -> Result<(bool, Epoch), StoreError> {
     Ok((reached > Epoch(0), reached))
 }
 
-/// What of a configuration was applied.
-pub(super) fn applied(records: &Records) -> Result<AppliedOrigins, StoreError> {
+/// The origins of the configuration that was applied last.
+pub(super) fn applied_origins(records: &Records) -> Result<AppliedOrigins, StoreError> {
     Ok(records.record(Class::Gateway, APPLIED_ORIGINS_KEY)?.unwrap_or_default())
 }
 
-/// Checks that the store has this program's format; whether there is one.
+/// Checks the format number; answers whether there is one.
 fn check_format(records: &Records) -> Result<bool, StoreError> {
     let Some(format) = records.get(Class::Gateway, FORMAT_KEY)? else { return Ok(false) };
     let damaged = |what| records.damaged(Class::Gateway, FORMAT_KEY, what);
@@ -168,7 +168,7 @@ fn check_format(records: &Records) -> Result<bool, StoreError> {
     }
 }
 
-/// Whose store it is; `None` where it is new.
+/// The identity of the store; `None` where it is new.
 pub(crate) fn identity(records: &Records) -> Result<Option<IdentityRecord>, StoreError> {
     if check_format(records)? {
         return records.expected(Class::Gateway, IDENTITY_KEY).map(Some);
@@ -179,8 +179,8 @@ pub(crate) fn identity(records: &Records) -> Result<Option<IdentityRecord>, Stor
     Err(records.damage("it has data and no format number".to_owned()))
 }
 
-/// The entry of an identity in which something is changed.
-pub(super) fn reidentify(
+/// The write that changes the identity.
+pub(super) fn change_identity(
     records: &Records,
     change: impl FnOnce(&mut IdentityRecord),
 ) -> Result<Writes, StoreError> {
@@ -192,7 +192,7 @@ pub(super) fn reidentify(
     Ok(writes)
 }
 
-/// Whether nothing was ever put into a database.
+/// Whether a database has no entries but those of the store itself.
 pub(super) fn is_empty(records: &Records) -> Result<bool, StoreError> {
     for class in Class::ALL.iter().filter(|class| **class != Class::Gateway) {
         if records.first(*class, beginning_with(&[]), KeyOrder::Ascending)?.is_some() {
@@ -202,21 +202,21 @@ pub(super) fn is_empty(records: &Records) -> Result<bool, StoreError> {
     Ok(true)
 }
 
-fn states(records: &Records) -> Result<HashMap<FeedName, StateRecord>, StoreError> {
+fn read_states(records: &Records) -> Result<HashMap<FeedName, StateRecord>, StoreError> {
     let states = records.scan(Class::States, &[]);
     states.map(|entry| entry.and_then(|(key, head)| Ok((name(records, &key)?, head)))).collect()
 }
 
-/// What is left of purged feeds.
-pub(super) fn floors(records: &Records) -> Result<HashMap<FeedName, FloorRecord>, StoreError> {
-    let floor = |entry: Result<(Vec<u8>, FloorRecord), StoreError>| {
+/// The purge marks of purged feeds.
+pub(super) fn read_purged(records: &Records) -> Result<HashMap<FeedName, PurgeRecord>, StoreError> {
+    let decode = |entry: Result<(Vec<u8>, PurgeRecord), StoreError>| {
         let (key, record) = entry?;
-        Ok((records.of_key(Class::Marks, &key, keys::split_kind(&key))?.0, record))
+        Ok((records.read_key(Class::Marks, &key, keys::split_kind(&key))?.0, record))
     };
-    records.scan(Class::Marks, keys::PURGED).map(floor).collect()
+    records.scan(Class::Marks, keys::PURGED).map(decode).collect()
 }
 
 /// The feed in the key of a state.
 pub(super) fn name(records: &Records, key: &[u8]) -> Result<FeedName, StoreError> {
-    records.of_key(Class::States, key, keys::feed_name(key))
+    records.read_key(Class::States, key, keys::feed_name(key))
 }

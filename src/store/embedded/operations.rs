@@ -33,14 +33,14 @@ impl Store {
         self.sup_ids
     }
 
-    /// Which opening of it closed which epochs: whoever names an epoch names an opening that had
-    /// reached it as well ([`Lineage::mark_at`]), so that a store that was brought back from a copy
-    /// knows the epochs of the one that went on. Empty: openings are not told apart.
+    /// Which opening closed which epochs. A client that names an epoch names an opening that had reached it as well
+    /// ([`Lineage::mark_at`]), so a store that was restored from a copy recognises epochs of the store that went on.
+    /// Empty: openings are not distinguished.
     pub fn lineage(&self) -> Lineage {
         self.inner.shared.identity().lineage
     }
 
-    /// What of it does not work, from memory: also while it is closed and opened again.
+    /// The condition of the store, from memory: also while it is closed or opened again.
     pub fn condition(&self) -> StoreCondition {
         let space = self.space.as_ref().map(|space| space.status()).unwrap_or_default();
         let following = self.inner.following.as_ref();
@@ -52,31 +52,30 @@ impl Store {
         StoreCondition { stop, space, unanswered, gateways, clock_ahead }
     }
 
-    /// Whether what is in memory may be answered without [`Store::catch_up`]: nobody else writes, or what others wrote
-    /// was looked at within 300 ms.
+    /// Whether records in memory may be answered without [`Store::catch_up`]: no other gateway writes, or the copy in
+    /// memory is at most 300 ms old.
     pub fn answers_from_memory(&self) -> bool {
         self.inner.is_current()
     }
 
-    /// Where other gateways write: shows what they had committed when this was called. An error where the database
-    /// cannot be seen for some seconds.
+    /// Waits until every change that was committed before this call is shown, where other gateways write. An error
+    /// where the database cannot be reached for some seconds.
     pub async fn catch_up(&self) -> Result<(), StoreError> {
         self.inner.catch_up().await
     }
 
-    /// The gateways over the same database; `None`: this gateway is alone, and owns everything.
+    /// The gateways that share the database; `None`: this gateway is the only one, and owns everything.
     pub fn gateways(&self) -> Option<Arc<Gateways>> {
         self.gateways.clone()
     }
 
-    /// Every feed that was ever added and not purged, by name; shared by all who ask while no record changes: it costs
-    /// nothing then.
+    /// The records of all feeds, by name. Shared by all callers until a record changes, so it costs nothing.
     pub async fn feed_list(&self) -> Result<Arc<FeedList>, StoreError> {
         drop(self.inner.records()?);
         self.inner.shared.listed()
     }
 
-    /// The same, where the store works: the allocation is another one once a record has changed.
+    /// The records of all feeds, unless the store has stopped. A changed record makes a new allocation.
     pub fn listed(&self) -> Option<Arc<FeedList>> {
         self.inner.shared.listed().ok()
     }
@@ -84,13 +83,14 @@ impl Store {
     /// Adds or replaces a feed's record, whatever is there. Durable on return.
     pub async fn put_feed(&self, record: &FeedRecord) -> Result<(), StoreError> {
         let records = vec![record.clone()];
-        let put = self.inner.ask(WriteScope::Feeds, move |it| it.put_feeds(&records, None, None));
+        let put =
+            self.inner.submit(WriteScope::Feeds, move |it| it.put_feeds(&records, None, None));
         Ok(put.await?)
     }
 
-    /// The same of many that were decided over a list, which pass the barrier together:
-    /// [`StoreError::FeedChanged`] where another gateway has changed one of them since. Where it fails, some may be there
-    /// of thousands.
+    /// Adds or replaces many records that were planned over a list, with one barrier: [`StoreError::FeedChanged`]
+    /// where another gateway has changed one of them since. After an error, some of thousands of records may be
+    /// stored.
     pub async fn put_feeds(
         &self,
         records: &[FeedRecord],
@@ -99,8 +99,8 @@ impl Store {
         self.apply_feeds(records, over, None).await
     }
 
-    /// The same, and notes what of a configuration is applied, in the place of what was. Where it fails, none is there
-    /// but of thousands, and that they are applied is not noted.
+    /// Adds or replaces many records, and sets the applied origins of the configuration. After an error, some of
+    /// thousands of records may be stored, and the origins are not.
     pub async fn apply_feeds(
         &self,
         records: &[FeedRecord],
@@ -113,7 +113,7 @@ impl Store {
             left = rest;
             let applied = applied.take_if(|_| rest.is_empty());
             let (some, over) = (some.to_vec(), Arc::clone(over));
-            let put = self.inner.ask(WriteScope::Feeds, move |committer| {
+            let put = self.inner.submit(WriteScope::Feeds, move |committer| {
                 committer.put_feeds(&some, Some(&over), applied.as_ref())
             });
             put.await?;
@@ -121,12 +121,12 @@ impl Store {
         Ok(())
     }
 
-    /// How often this gateway updated an item of a feed of this name that was purged, at most; 0 where
-    /// none was, or where the feed that took its name had a tick since, whose state says it then.
+    /// The most updates that this gateway made to an item of a purged feed of this name; 0 where there was none, or
+    /// where the new feed of that name has had a tick since: its state has the number then.
     pub async fn purged_updates(&self, feed: &FeedName) -> Result<u32, StoreError> {
         let feed = feed.clone();
-        let floor = self.inner.read(move |records, _| read::floor(records, &feed)).await?;
-        Ok(floor.map_or(0, |floor| floor.updates))
+        let mark = self.inner.read(move |records, _| read::purged(records, &feed)).await?;
+        Ok(mark.map_or(0, |mark| mark.updates))
     }
 
     /// The feed's state; `None` where nothing was committed yet. Cheap: answered from memory.
@@ -135,19 +135,19 @@ impl Store {
         self.inner.shared.state(feed)
     }
 
-    /// The same for who shows it: who asks for the same state again gets the same one.
+    /// The state for readers: the same allocation until it changes.
     pub async fn shown_state(&self, feed: &FeedName) -> Result<Option<Arc<FeedState>>, StoreError> {
         self.inner.check_answers()?;
         self.inner.shared.shown_state(feed)
     }
 
-    /// The revision of the feed's state, where that is shown: what costs nothing.
+    /// The revision of the shown state; costs nothing.
     pub fn revision(&self, feed: &FeedName) -> Option<Revision> {
         self.inner.check_answers().ok()?;
         self.inner.shared.revision(feed)
     }
 
-    /// The feeds of which another state is shown.
+    /// The feeds whose shown state changed.
     pub fn changed_states(&self) -> &ChangedFeeds {
         &self.inner.shared.changed
     }
@@ -155,35 +155,35 @@ impl Store {
     /// The items of a feed that have conflicts, in the order of their ids. A store on disk answers
     /// without reading the ledger.
     pub async fn contested(&self, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {
-        self.inner.of_feed(feed, |feed, _| feed.contested()).await
+        self.inner.query_feed(feed, |feed, _| feed.contested()).await
     }
 
     /// One item with its bytes.
     pub async fn item(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Item>, StoreError> {
         let id = id.clone();
-        self.inner.of_feed(feed, move |feed, _| feed.whole_item(&id)).await
+        self.inner.query_feed(feed, move |feed, _| feed.whole_item(&id)).await
     }
 
-    /// What the ledger has of an item.
+    /// The ledger entry of an item.
     pub async fn known(
         &self,
         feed: &FeedName,
         id: &SyncId,
     ) -> Result<Option<LedgerEntry>, StoreError> {
         let id = id.clone();
-        self.inner.of_feed(feed, move |feed, _| feed.known(&id)).await
+        self.inner.query_feed(feed, move |feed, _| feed.known(&id)).await
     }
 
-    /// What is left of items that left the ledger: those whose sync id, native id, former native ids or
-    /// published id is among `names`, in the order of their sync ids. [`Store::known`], [`Store::item`] and
-    /// every view answer nothing of them. A store of which nothing leaves has none.
+    /// The stubs of items that left the ledger and whose sync id, native id, former native ids or published id is
+    /// among `names`, in the order of their sync ids. [`Store::known`], [`Store::item`] and the views do not have
+    /// them.
     pub async fn stubs(
         &self,
         feed: &FeedName,
         names: &[String],
     ) -> Result<Vec<LedgerEntry>, StoreError> {
         let names = names.to_vec();
-        self.inner.of_feed(feed, move |feed, _| feed.stubs(&names)).await
+        self.inner.query_feed(feed, move |feed, _| feed.stubs(&names)).await
     }
 
     /// An item's kept versions, newest first, at most `limit`.
@@ -195,7 +195,7 @@ impl Store {
     ) -> Result<Vec<VersionNote>, StoreError> {
         let id = id.clone();
         let read = move |feed: &FeedRecords, _: &_| feed.versions(&id).take(limit).collect();
-        self.inner.of_feed(feed, read).await
+        self.inner.query_feed(feed, read).await
     }
 
     /// One kept version of an item, by its number.
@@ -206,32 +206,31 @@ impl Store {
         updates: Count,
     ) -> Result<Option<KeptVersion>, StoreError> {
         let id = id.clone();
-        self.inner.of_feed(feed, move |feed, _| feed.version(&id, updates)).await
+        self.inner.query_feed(feed, move |feed, _| feed.version(&id, updates)).await
     }
 
-    /// What a view of the feed showed at `at`; `None` where nothing was committed yet. Redacted
-    /// items are in no past. Bytes that came without a version are not kept: an item is answered
-    /// with those that its version came with.
+    /// The view of the feed at `at`; `None` where nothing was committed yet. Redacted items are left out. Bytes
+    /// without a version are not kept: an item has the bytes of its version.
     pub async fn past(
         &self,
         feed: &FeedName,
         select: PastSelect,
         at: Time,
     ) -> Result<Option<Past>, StoreError> {
-        self.inner.of_feed(feed, move |feed, state| feed.past(state, select, at).map(Some)).await
+        self.inner.query_feed(feed, move |feed, state| feed.past(state, select, at).map(Some)).await
     }
 
-    /// What is kept of the feed's past, and what it costs. Looks at all of it.
+    /// Counts the retained versions and frames of the feed, and their bytes. Reads all keys of them.
     pub async fn holdings(&self, feed: &FeedName) -> Result<Holdings, StoreError> {
-        self.inner.of_feed(feed, |feed, _| feed.holdings()).await
+        self.inner.query_feed(feed, |feed, _| feed.holdings()).await
     }
 
-    /// What happened in the feed, newest first, at most `limit` (and at most what is kept).
+    /// The events of the feed, newest first, at most `limit` of those that are kept.
     pub async fn events(&self, feed: &FeedName, limit: usize) -> Result<Vec<Event>, StoreError> {
-        self.inner.of_feed(feed, move |feed, _| feed.events(limit)).await
+        self.inner.query_feed(feed, move |feed, _| feed.events(limit)).await
     }
 
-    /// What is known of an archive, also of one that was dropped and is remembered
+    /// The note of an archive, also of a dropped one that is remembered
     /// ([`DROPPED_REMEMBERED`](crate::DROPPED_REMEMBERED)). Cheap: its content is not read.
     pub async fn archive_place(
         &self,
@@ -239,7 +238,7 @@ impl Store {
         id: &ArchiveId,
     ) -> Result<Option<ArchivePlace>, StoreError> {
         let id = id.clone();
-        self.inner.of_feed(feed, move |feed, _| feed.archive_place(&id)).await
+        self.inner.query_feed(feed, move |feed, _| feed.archive_place(&id)).await
     }
 
     /// The content of an archive that is kept.
@@ -249,68 +248,66 @@ impl Store {
         id: &ArchiveId,
     ) -> Result<Option<Archive>, StoreError> {
         let id = id.clone();
-        self.inner.of_feed(feed, move |feed, _| feed.archive(&id)).await
+        self.inner.query_feed(feed, move |feed, _| feed.archive(&id)).await
     }
 
     /// Writes poll states, many at once. Durable on return.
     pub async fn checkpoint(&self, states: &[PollState]) -> Result<(), CommitError> {
         let states = states.to_vec();
-        self.inner.ask(WriteScope::Notes, move |committer| committer.checkpoint(&states)).await
+        self.inner.submit(WriteScope::Notes, move |committer| committer.checkpoint(&states)).await
     }
 
     /// All poll states.
     pub async fn poll_states(&self) -> Result<Vec<PollState>, StoreError> {
-        self.inner.of_all(|records| records.list(Class::Polls, &[])).await
+        self.inner.query_feeds(|records| records.list(Class::Polls, &[])).await
     }
 
-    /// Those of some feeds, as far as there are any.
+    /// The poll states of some feeds, where they exist.
     pub async fn poll_states_of(&self, feeds: &[FeedName]) -> Result<Vec<PollState>, StoreError> {
         let feeds: BTreeSet<FeedName> = feeds.iter().cloned().collect();
-        let found = self.inner.of_all(move |records| {
+        let found = self.inner.query_feeds(move |records| {
             records.all::<PollState>(Class::Polls, feeds.iter().map(keys::feed))
         });
         Ok(found.await?.into_iter().flatten().collect())
     }
 
-    /// Notes that a large document of a feed is being taken in, so that a start after the gateway was
-    /// killed in it can tell; of one that is over nothing stays. Durable on return. A store that
-    /// forgets everything when it ends has nothing to note.
+    /// Notes that a large document of a feed is being taken in, or that this is over. If the gateway is killed
+    /// meanwhile, the next start finds the note. Durable on return. A store in memory has nothing to note.
     pub async fn note_attempt(&self, attempt: &Attempt) -> Result<(), StoreError> {
         let attempt = attempt.clone();
-        let noted = self.inner.ask(WriteScope::Notes, move |it| it.note_attempt(&attempt));
+        let noted = self.inner.submit(WriteScope::Notes, move |it| it.note_attempt(&attempt));
         Ok(noted.await?)
     }
 
-    /// What was noted so, by feed.
+    /// The notes of large documents that were not finished, by feed.
     pub async fn attempts(&self) -> Result<Vec<Attempt>, StoreError> {
-        self.inner.of_all(|records| records.list(Class::Marks, keys::ATTEMPT)).await
+        self.inner.query_feeds(|records| records.list(Class::Marks, keys::ATTEMPT)).await
     }
 
     /// Every subscription of the hub, in the order of their ids.
     pub async fn subscriptions(&self) -> Result<Vec<Subscription>, StoreError> {
-        self.inner.of_all(|records| records.list(Class::Subscriptions, &[])).await
+        self.inner.query_feeds(|records| records.list(Class::Subscriptions, &[])).await
     }
 
-    /// Writes subscriptions of the hub, and takes out those of which nothing is left
-    /// ([`Subscription::is_over`]). What other gateways changed of them meanwhile is kept. All or nothing, durable on
-    /// return.
+    /// Writes subscriptions of the hub, and removes those that are over ([`Subscription::is_over`]). Changes of other
+    /// gateways are kept. All or nothing, durable on return.
     pub async fn put_subscriptions(
         &self,
         changes: &[SubscriptionChange],
     ) -> Result<(), StoreError> {
         let changes = changes.to_vec();
         let scope = WriteScope::Subscriptions;
-        Ok(self.inner.ask(scope, move |it| it.put_subscriptions(&changes)).await?)
+        Ok(self.inner.submit(scope, move |it| it.put_subscriptions(&changes)).await?)
     }
 
-    /// Takes epochs that are at least so old out of the change log, oldest first and a bounded number at a
-    /// time; never the newest [`LOG_EPOCHS`](crate::LOG_EPOCHS). The age is how long the store was open since, as far as that
-    /// was noted ([`Store::note_running_time`]). Answers how many went. Durable on return.
+    /// Removes epochs of at least this age from the change log, the oldest first and a bounded number; never the
+    /// newest [`LOG_EPOCHS`](crate::LOG_EPOCHS). Age is the time for which the store was open since, as far as that
+    /// was noted ([`Store::note_running_time`]). Answers how many were removed. Durable on return.
     pub async fn trim_log(&self, age: Duration) -> Result<usize, CommitError> {
         if !self.keeps_log() {
             return Ok(0);
         }
-        self.inner.ask(WriteScope::Identity, move |committer| committer.trim(age)).await
+        self.inner.submit(WriteScope::Identity, move |committer| committer.trim(age)).await
     }
 
     /// Closed epochs after `after`, oldest first, at most `limit`. Epochs are numbered without a
@@ -320,47 +317,48 @@ impl Store {
         after: Epoch,
         limit: usize,
     ) -> Result<Vec<ClosedEpoch>, StoreError> {
-        let newest = *self.inner.shared.sealed.borrow();
-        self.inner.of_all(move |records| read::epochs_after(records, after, newest, limit)).await
+        let newest = *self.inner.shared.newest.borrow();
+        self.inner
+            .query_feeds(move |records| read::epochs_after(records, after, newest, limit))
+            .await
     }
 
     /// The newest closed epoch, and a wake-up for each new one.
     pub fn watch_epochs(&self) -> watch::Receiver<Epoch> {
-        self.inner.shared.sealed.subscribe()
+        self.inner.shared.newest.subscribe()
     }
 
-    /// The newest epoch that may be told to others: where other gateways write, one that all of them show.
+    /// The newest epoch that may be announced: where other gateways write, one that all of them show.
     pub fn watch_announced(&self) -> watch::Receiver<Epoch> {
         let shared = &self.inner.shared;
         let is_followed = self.inner.following.is_some();
-        if is_followed { &shared.announced } else { &shared.sealed }.subscribe()
+        if is_followed { &shared.announced } else { &shared.newest }.subscribe()
     }
 
-    /// Where the running time stood when it was last noted.
+    /// The running time that was noted last.
     pub async fn running_time(&self) -> Result<Option<Time>, StoreError> {
-        let identity = self.inner.of_all(open::identity).await?;
+        let identity = self.inner.query_feeds(open::identity).await?;
         Ok(identity.and_then(|identity| identity.running))
     }
 
-    /// Notes where the running time stands, by which what is kept ages. Durable on return. A store that
-    /// forgets everything when it ends has nothing to note.
+    /// Notes the running time, by which retained data ages. Durable on return. A store in memory has nothing to note.
     pub async fn note_running_time(&self, at: Time) -> Result<(), StoreError> {
         if !self.keeps_log() {
-            // Whoever keeps it has noted the time until now: the log is not to age by that again.
+            // The gateway that keeps the log has noted this time: the log must not age by it again.
             let _ = self.inner.shared.running_since_noted(self.inner.shared.clock.running());
             return Ok(());
         }
-        Ok(self.inner.ask(WriteScope::Identity, move |it| it.note_running(at)).await?)
+        Ok(self.inner.submit(WriteScope::Identity, move |it| it.note_running(at)).await?)
     }
 
-    /// What of a configuration was applied last.
+    /// The origins of the configuration that was applied last.
     pub async fn applied(&self) -> Result<AppliedOrigins, StoreError> {
-        self.inner.of_all(open::applied).await
+        self.inner.query_feeds(open::applied_origins).await
     }
 }
 
 impl Store {
-    /// Whether the age of the change log is noted, and its end taken out, by this gateway.
+    /// Whether this gateway notes the age of the change log and trims it.
     fn keeps_log(&self) -> bool {
         let live = self.gateways.as_ref().map(|gateways| gateways.live()).unwrap_or_default();
         live.iter().find(|it| it.polls).is_none_or(|first| first.is_this)

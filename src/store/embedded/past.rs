@@ -1,29 +1,30 @@
-//! What a feed said at some time, and what is kept of it.
+//! The past of a feed: its view at a time, its versions and frames.
 
 use super::feed::{FeedRecords, ITEMS_AT_ONCE};
 use super::keys;
 use super::records::{RangeReader, Records};
-use crate::assemble::{assemble_past, is_told};
 use crate::engine::{Class, KeyOrder, beginning_with};
 use crate::record::{FrameRecord, ItemRecord, TextRecord};
 use crate::{Holdings, KeptVersion, Past, PastSelect, StoreError, VersionNote, View};
 use bytes::Bytes;
 use std::collections::HashSet;
 use std::ops::Bound;
-use tidegate_core::model::{Count, FeedState, LedgerEntry, Markup, SyncId, Time};
+use tidegate_core::model::{
+    Count, FeedState, History, Item, ItemStatus, LedgerEntry, Markup, Shared, SyncId, Time, Version,
+};
 
-/// What an item was at some time.
+/// An item at some time.
 enum PastItem {
     /// This version, with these bytes.
     Version(Box<(VersionNote, Markup)>),
-    /// It was not there.
+    /// The item did not exist.
     Absent,
-    /// It is not known; its oldest kept version is shown from here on.
+    /// The version is not kept; the oldest kept one was shown from this time on.
     Unknown(Time),
 }
 
 impl FeedRecords {
-    /// The frame that was in force at `at`, with the present one at hand; `None` where it is not kept.
+    /// The frame that was in force at `at`, given the present one; `None` where it is not kept.
     pub(super) fn frame_at(
         &self,
         present: &FrameRecord,
@@ -45,17 +46,17 @@ impl FeedRecords {
         self.records.decode_difference((Class::Past, &found), bytes, newer).map(Some)
     }
 
-    /// Since when each frame of the past was in force, and what it takes; oldest first.
+    /// The times since which past frames were in force, and their sizes; oldest first.
     pub(super) fn past_frames(&self) -> Result<Vec<(Time, u64)>, StoreError> {
         let all = self.records.sizes(Class::Past, &keys::feed(&self.name));
         let frame = |entry: Result<(Vec<u8>, u64), StoreError>| {
             let (key, size) = entry?;
-            Ok((self.records.of_key(Class::Past, &key, keys::past_since(&key))?, size))
+            Ok((self.records.read_key(Class::Past, &key, keys::past_since(&key))?, size))
         };
         all.map(frame).collect()
     }
 
-    /// Since when the oldest frame that is kept was in force.
+    /// The time since which the oldest kept frame was in force.
     fn oldest_frame(&self, present: &FrameRecord) -> Result<Time, StoreError> {
         let all = beginning_with(&keys::feed(&self.name));
         let first = self.records.first(Class::Past, all, KeyOrder::Ascending)?;
@@ -114,7 +115,7 @@ impl FeedRecords {
                 _ => PastItem::Absent,
             });
         };
-        // Nothing before it has bytes any more: those of the next version that has any.
+        // No earlier version has bytes: take those of the next later one that has.
         let (mut newer, mut versions) = (None, self.versions(&known.id));
         while versions.next().transpose()?.is_some_and(|note| note.shown > at) {
             newer = versions.body()?.or(newer);
@@ -137,7 +138,7 @@ impl FeedRecords {
         let Some(FrameRecord { since, order, skeleton: Some(skeleton), .. }) = frame else {
             return Ok(Past::Unknown { back_to: Some(self.oldest_frame(&present)?) });
         };
-        // What left the ledger since was shown, in a version that is not kept.
+        // Items that left the ledger since were shown then, in versions that are not kept.
         let left = state.evictions.latest.filter(|left| at < *left);
         let is_lacking = match select {
             PastSelect::Current => false,
@@ -159,7 +160,7 @@ impl FeedRecords {
                 let Some(ItemRecord { known, .. }) = item else {
                     return Ok(Past::Unknown { back_to: left });
                 };
-                if !is_told(&known, at) {
+                if !may_show_past(&known, at) {
                     continue;
                 }
                 match self.item_at(&known, at)? {
@@ -184,7 +185,7 @@ impl FeedRecords {
         Ok(Past::Then(Box::new(View { state, skeleton, items })))
     }
 
-    /// What is kept of a feed, and what it takes.
+    /// Counts the retained versions and frames, and their bytes.
     pub(super) fn holdings(&self) -> Result<Holdings, StoreError> {
         let mut kept = Holdings::default();
         for item in self.items() {
@@ -192,7 +193,7 @@ impl FeedRecords {
         }
         for entry in self.records.sizes(Class::Texts, &keys::feed(&self.name)) {
             let (key, size) = entry?;
-            let (_, version) = self.records.of_key(Class::Texts, &key, keys::split_text(&key))?;
+            let (_, version) = self.records.read_key(Class::Texts, &key, keys::split_text(&key))?;
             kept.version_bytes += if version.is_some() { size } else { 0 };
         }
         for (_, size) in self.past_frames()? {
@@ -205,14 +206,52 @@ impl FeedRecords {
     }
 }
 
+/// Whether a past view at `at` may show an item: not one that was redacted since, and not one that was discarded by
+/// then.
+fn may_show_past(known: &LedgerEntry, at: Time) -> bool {
+    match known.standing {
+        ItemStatus::Discarded { since } => at < since,
+        _ => !known.is_redacted(),
+    }
+}
+
+/// An item as it was when `note` was its newest version, with the bytes of then.
+fn assemble_past(known: LedgerEntry, note: &VersionNote, bytes: Markup, listed: bool) -> Item {
+    let standing = match (note.deleted, listed) {
+        (true, _) => ItemStatus::Deleted { since: note.tick.time() },
+        (false, true) => ItemStatus::Current,
+        (false, false) => ItemStatus::Retired { since: note.tick.time() },
+    };
+    let later = known.updates.value().saturating_sub(note.updates.value());
+    let later = usize::try_from(later).unwrap_or(usize::MAX);
+    let history = History::from_newest_first(known.history.iter().skip(later).cloned());
+    let history = history.filter(|history| *history.topmost() == note.update);
+    let winner = Version {
+        id: known.id,
+        updates: note.updates,
+        deleted: note.deleted,
+        noconflicts: known.noconflicts,
+        history: history.unwrap_or_else(|| History::new(note.update.clone())),
+        data: bytes,
+    };
+    Item {
+        shared: Shared::new(winner),
+        published_id: known.published_id,
+        tick: note.tick,
+        standing,
+        sse091: None,
+        extras: None,
+        touched: known.touched,
+    }
+}
+
 /// Reads the versions of an item, newest first, each once.
 pub(super) struct VersionReader<'a> {
     records: &'a Records,
     texts: RangeReader<'a>,
-    /// The bytes that the older versions may be stored as differences to: of those that were read, from the last one
-    /// that is whole on.
+    /// The bytes that were read since the last whole ones: older versions may be differences to them.
     chain: Vec<(Time, Bytes)>,
-    /// The key of the version that was read last, where it has bytes of its own.
+    /// The key of the last version that was read, where it has bytes of its own.
     last: Option<Vec<u8>>,
 }
 
@@ -243,7 +282,7 @@ impl VersionReader<'_> {
         Ok(None)
     }
 
-    /// The bytes that the version came with that was read last, where it has any of its own.
+    /// The bytes of the last version that was read, where it has any of its own.
     pub(super) fn body(&self) -> Result<Option<Markup>, StoreError> {
         let Some((key, (_, body))) = self.last.as_ref().zip(self.chain.last()) else {
             return Ok(None);

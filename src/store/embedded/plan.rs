@@ -1,5 +1,5 @@
-//! From a change to the entries it sets and removes: [`LoadedRecords::load`] reads what the change names, and [`plan`],
-//! which asks nothing of any engine, works on that.
+//! Plans the writes of a change: [`LoadedRecords::load`] reads the records that the change names, and [`plan`] works
+//! on those, without reads.
 
 mod archives;
 mod load;
@@ -10,7 +10,7 @@ use super::feed_writer::FeedWriter;
 use super::keys;
 use crate::engine::{Class, Writes};
 use crate::limits::{EVENTS_KEPT, VERSIONS_LIMIT, WHOLE_EVERY};
-use crate::record::{FloorRecord, FrameRecord, ItemRecord, StateRecord, TextRecord};
+use crate::record::{FrameRecord, ItemRecord, PurgeRecord, StateRecord, TextRecord};
 use crate::{CommitError, LoggedChange, StoreError, VersionNote, check};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -18,13 +18,13 @@ use tidegate_core::model::{
     Change, Event, FeedName, LedgerEntry, Markup, NewVersion, Revision, Time, Version,
 };
 
-/// By how much a document may have been asked for before another one and be older: no poll takes that long. What is
-/// further ahead was asked for by a clock that was wrong.
+/// How much earlier than another one a document may have been asked for and still be the older one: no poll takes
+/// longer. A greater difference comes from a wrong clock.
 const OVERTAKEN_LIMIT: Duration = Duration::from_secs(3600);
 /// The events of a block.
 pub(super) const EVENTS_OF_BLOCK: u64 = 16;
 
-/// A change that is ready to be committed: what is left to write, and what its commit notes.
+/// A planned change: its writes, and what the commit notes of it.
 pub(super) struct PlannedCommit {
     pub(super) feed: FeedName,
     pub(super) writes: Writes,
@@ -32,16 +32,16 @@ pub(super) struct PlannedCommit {
     pub(super) base: (Revision, u64),
     /// The feed as it is afterwards.
     pub(super) head: StateRecord,
-    /// What the change log says of it, where it makes a tick.
+    /// Its entry in the change log, where it makes a tick.
     pub(super) logged: Option<LoggedChange>,
 }
 
-/// Checks a change to a feed that stands as `before` says, and plans its entries. Whoever calls is the only
-/// one who changes the feed.
+/// Checks a change to a feed at the state `before`, and plans its writes. `opening`: the mark of this opening. The
+/// caller holds the lock of the feed against other changes.
 pub(super) fn plan(
     loaded: LoadedRecords,
     before: Option<&StateRecord>,
-    mark: u32,
+    opening: u32,
     mut change: Change,
 ) -> Result<PlannedCommit, CommitError> {
     let asked_at = before.and_then(|head| head.asked_at);
@@ -66,19 +66,19 @@ pub(super) fn plan(
     }
     let mut base = change.base;
     let purged = keys::of_kind(keys::PURGED, &change.feed);
-    let floor: Option<FloorRecord> = loaded.record(Class::Marks, &purged)?;
-    if let Some(FloorRecord { floor, .. }) = &floor {
+    let purge_mark: Option<PurgeRecord> = loaded.record(Class::Marks, &purged)?;
+    if let Some(PurgeRecord { mark, .. }) = &purge_mark {
         if state.is_none() {
-            base = floor.revision;
+            base = mark.revision;
         }
-        floor.lift(&mut change, state.is_none());
+        mark.lift(&mut change, state.is_none());
     }
     change.state.revision = Revision(base.0 + 1);
-    // Which opening makes this render revision.
+    // The opening that made this render revision.
     let (shown, next) = (state.map(|state| state.render_revision), &mut change.state);
     let shown = shown.unwrap_or_else(|| next.render_revision.saturating_sub(1));
     if next.render_revision > shown {
-        next.lineage.go_on(mark, shown);
+        next.lineage.go_on(opening, shown);
     }
 
     let contested = state.map_or(0, |state| state.contested);
@@ -95,7 +95,7 @@ pub(super) fn plan(
     planner.redact_texts()?;
     planner.stubs()?;
     let contested = planner.contested;
-    if floor.is_some() && change.tick.is_some() {
+    if purge_mark.is_some() && change.tick.is_some() {
         writes.insert((Class::Marks, purged), None);
     }
     let logged = change.tick.map(|tick| LoggedChange {
@@ -116,7 +116,7 @@ pub(super) fn plan(
     })
 }
 
-/// Plans what a checked change sets and removes.
+/// Plans the writes of a checked change.
 struct ChangePlanner<'a> {
     change: &'a Change,
     before: Option<&'a StateRecord>,
@@ -128,7 +128,7 @@ struct ChangePlanner<'a> {
 }
 
 impl ChangePlanner<'_> {
-    /// The order and the document around the entries; those before them go to the past.
+    /// The frame; the one before goes to the past.
     fn frame(&mut self) -> Result<(), StoreError> {
         let change = self.change;
         if change.order.is_none() && change.skeleton.is_none() {
@@ -137,12 +137,12 @@ impl ChangePlanner<'_> {
         let feed = self.writer.name;
         let what = || format!("the order and the document around the entries of the feed {feed}");
         let (old, shown) = (self.frame.as_ref(), change.state.updated_at);
-        // Every so many are whole.
+        // Some are stored whole, so that no chain of differences is long.
         let run = old.map_or(0, |old| old.run + 1);
         let order = change.order.as_ref().or(old.map(|old| &old.order));
         let skeleton = change.skeleton.as_ref().or(old.and_then(|old| old.skeleton.as_ref()));
         let new = FrameRecord {
-            // Two are never in force since the same time.
+            // No two frames are in force since the same time.
             since: old.map_or(shown, |old| shown.max(old.since.plus(Duration::from_secs(1)))),
             run: if run < WHOLE_EVERY { run } else { 0 },
             order: order.cloned().unwrap_or_default(),
@@ -278,7 +278,7 @@ impl ChangePlanner<'_> {
         let (change, id, tick) = (self.change, &new.id, item.known.tick);
         let body = match &new.markup {
             Some(markup) => Some(self.writer.encode_markup(id, markup)?),
-            // What waited for its version: the newest bytes become that version's.
+            // Newest bytes that had no version become those of this one.
             None if item.has_latest && !item.known.is_deleted() => {
                 Some(self.loaded.newest_body(item)?)
             }

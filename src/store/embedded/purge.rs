@@ -1,37 +1,37 @@
-//! Forgetting a feed: first its heads in one transaction, with a note that the rest is to go, then the rest
-//! in portions, however much it is. A crash between them is mended at the next start.
+//! Purges a feed: first its heads in one transaction, with a note that its content is to be removed, then the content
+//! in portions. The next opening finishes what a crash interrupts.
 
 use super::keys;
 use super::records::Records;
 use crate::StoreError;
 use crate::engine::{Class, Writes};
 use crate::purge_mark::PurgeMark;
-use crate::record::FloorRecord;
+use crate::record::PurgeRecord;
 use tidegate_core::model::FeedName;
 
-/// What makes the feed unknown at once. `floor`: the marks that it leaves, where it had commits.
+/// The writes that remove the heads of a feed. `mark`: its purge mark, where it had commits.
 pub(super) fn forget(
     records: &Records,
     feed: &FeedName,
-    floor: Option<&PurgeMark>,
+    mark: Option<&PurgeMark>,
 ) -> Result<Writes, StoreError> {
     let mut writes = Writes::new();
     for class in [Class::Feeds, Class::States, Class::Polls] {
         writes.insert((class, keys::feed(feed)), None);
     }
     writes.insert((Class::Marks, keys::of_kind(keys::ATTEMPT, feed)), None);
-    if let Some(floor) = floor {
-        let record = FloorRecord { floor: *floor, sweeping: true };
+    if let Some(mark) = mark {
+        let record = PurgeRecord { mark: *mark, sweeping: true };
         records.put(&mut writes, Class::Marks, keys::of_kind(keys::PURGED, feed), &record)?;
     }
     Ok(writes)
 }
 
-/// Removes a portion of the rest; whether that is all.
+/// Removes a portion of the content; answers whether that was all.
 pub(super) fn sweep(
     records: &Records,
     feed: &FeedName,
-    floor: &PurgeMark,
+    mark: &PurgeMark,
 ) -> Result<bool, StoreError> {
     let redo = [keys::REDO, keys::UNFINISHED].map(|kind| (Class::Marks, keys::of_kind(kind, feed)));
     for (class, prefix) in content(feed).chain(redo) {
@@ -39,13 +39,13 @@ pub(super) fn sweep(
             return Ok(false);
         }
     }
-    let (mut writes, record) = (Writes::new(), FloorRecord { floor: *floor, sweeping: false });
+    let (mut writes, record) = (Writes::new(), PurgeRecord { mark: *mark, sweeping: false });
     records.put(&mut writes, Class::Marks, keys::of_kind(keys::PURGED, feed), &record)?;
     records.engine().apply(writes)?;
     Ok(true)
 }
 
-/// Where the content of a feed is: classes, and what its keys begin with there.
+/// The content of a feed: classes, and the prefix of its keys there.
 pub(super) fn content(feed: &FeedName) -> impl Iterator<Item = (Class, Vec<u8>)> {
     let classes = [
         Class::Frames,

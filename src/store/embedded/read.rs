@@ -1,17 +1,16 @@
-//! What is read of no feed alone, and of the change log. Whoever calls holds the gate of what is read.
+//! Reads of the change log and of purge marks. The caller holds the lock of what is read over all feeds.
 
 use super::keys;
 use super::records::Records;
 use crate::engine::{Class, KeyOrder, beginning_with};
 use crate::limits::TAIL_LIMIT;
 use crate::purge_mark::PurgeMark;
-use crate::record::FloorRecord;
+use crate::record::PurgeRecord;
 use crate::{ClosedEpoch, Epoch, LoggedChange, StoreError};
 use std::ops::Bound;
 use tidegate_core::model::{FeedName, Time};
 
-/// What was read; `None` where it is damaged. Other errors are passed on: a database that does not answer for a
-/// moment has it all the same.
+/// Turns damage into `None`; other errors are passed on, since they say nothing of what is stored.
 pub(super) fn undamaged<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
     match read {
         Ok(found) => Ok(Some(found)),
@@ -20,11 +19,11 @@ pub(super) fn undamaged<T>(read: Result<T, StoreError>) -> Result<Option<T>, Sto
     }
 }
 
-/// What is left of a purged feed of this name, where nothing has taken its place.
-pub(super) fn floor(records: &Records, feed: &FeedName) -> Result<Option<PurgeMark>, StoreError> {
-    let found: Option<FloorRecord> =
+/// The purge mark of this name, unless a new feed has replaced it.
+pub(super) fn purged(records: &Records, feed: &FeedName) -> Result<Option<PurgeMark>, StoreError> {
+    let found: Option<PurgeRecord> =
         records.record(Class::Marks, &keys::of_kind(keys::PURGED, feed))?;
-    Ok(found.map(|record| record.floor))
+    Ok(found.map(|record| record.mark))
 }
 
 /// Closed epochs after `after` up to `newest`, oldest first.
@@ -57,7 +56,7 @@ pub(super) fn epochs_after(
     Ok(epochs)
 }
 
-/// A change in the log: its epoch, when that was closed, and the change.
+/// Decodes a change in the log: its epoch, the closing time of that, and the change.
 pub(super) fn logged(
     records: &Records,
     key: &[u8],
@@ -70,8 +69,8 @@ pub(super) fn logged(
     Ok((Epoch(epoch), Time::from_unix(i64::from_be_bytes(*at)), announced))
 }
 
-/// The last change of the log, where there is one.
-pub(super) fn last_logged(records: &Records) -> Result<Option<(Epoch, Time)>, StoreError> {
+/// The last epoch of the change log, and its closing time.
+pub(super) fn last_epoch(records: &Records) -> Result<Option<(Epoch, Time)>, StoreError> {
     match records.first(Class::Log, beginning_with(&[]), KeyOrder::Descending)? {
         Some((key, value)) => logged(records, &key, &value).map(|(epoch, at, _)| Some((epoch, at))),
         None => Ok(None),

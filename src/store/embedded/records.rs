@@ -1,9 +1,10 @@
-//! Records in a database: what is read is decoded, what is written is encoded, and what cannot be right
-//! is said with its place.
+//! Encodes and decodes the records of a database. Errors name the entry.
 
 use super::redo::{PORTION, PORTION_BYTES};
 use crate::StoreError;
-use crate::engine::{self, Class, Engine, KeyOrder, KeyRange, RecordKey, Writes, beginning_with};
+use crate::engine::{
+    self, Class, Engine, FirstRead, KeyOrder, KeyRange, RecordKey, Writes, beginning_with,
+};
 use crate::limits::{CHAIN_LIMIT, VALUE_LIMIT};
 use crate::record::{
     Record, RecordError, TextRecord, decode, encode, encode_plain, packing, read_fields,
@@ -15,12 +16,12 @@ use std::ops::{Bound, Deref};
 use std::sync::{Arc, Weak};
 use tidegate_core::model::Time;
 
-/// The entries that are read at once at first, and at most.
+/// How many entries of a range are read at once: at first, and at most.
 const PORTIONS: (usize, usize) = (8, 512);
-/// The same at first, where each read is a round trip.
+/// How many are read at first where each read is a round trip.
 const FIRST_OF_SHARED: usize = 64;
 
-/// How records are written and read, and where they are, for what is said of them.
+/// Encodes and decodes records; knows where they are, for errors.
 #[derive(Clone)]
 pub(crate) struct RecordCodec {
     path: Arc<str>,
@@ -45,14 +46,14 @@ impl Deref for Records {
 
 impl Records {
     /// The records of `engine`.
-    pub(crate) fn of(engine: Arc<dyn Engine>) -> Self {
+    pub(crate) fn new(engine: Arc<dyn Engine>) -> Self {
         let codec = RecordCodec { path: engine.path().into(), is_compact: engine.is_compact() };
         Self { engine, codec }
     }
 
-    /// The same as of one moment, where other processes write to the database; the records at these keys come with it.
-    pub(super) fn snapshot(&self, first: Vec<RecordKey>) -> Result<Option<Self>, StoreError> {
-        Ok(self.engine.snapshot(first)?.map(Self::of))
+    /// A snapshot of the records, where other processes write to the database.
+    pub(super) fn snapshot(&self, first: FirstRead) -> Result<Option<Self>, StoreError> {
+        Ok(self.engine.snapshot(first)?.map(Self::new))
     }
 
     /// The database.
@@ -60,7 +61,7 @@ impl Records {
         &*self.engine
     }
 
-    /// Tells whether anybody still has the database.
+    /// A weak handle of the database.
     pub(super) fn watch(&self) -> Weak<dyn Engine> {
         Arc::downgrade(&self.engine)
     }
@@ -93,7 +94,7 @@ impl Records {
         values.map(decode).collect()
     }
 
-    /// The same of records that must be there, as what refers to them is.
+    /// Many records, in the order of their keys. All must exist, since others refer to them.
     pub(super) fn expect_all<T: Record>(
         &self,
         class: Class,
@@ -119,7 +120,7 @@ impl Records {
         self.get(class, key)?.map(|value| self.decode(class, key, &value)).transpose()
     }
 
-    /// A record that must be there, as what refers to it is.
+    /// A record that must exist, since others refer to it.
     pub(super) fn expected<T: Record>(&self, class: Class, key: &[u8]) -> Result<T, StoreError> {
         self.record(class, key)?.ok_or_else(|| self.damaged(class, key, "it is missing"))
     }
@@ -154,8 +155,7 @@ impl Records {
         entries.next().transpose()
     }
 
-    /// The keys that begin with `prefix`, in their order, each with how many bytes its value takes. Some are read at a
-    /// time.
+    /// The keys that begin with `prefix`, in their order, each with the size of its value. Read in portions.
     pub(super) fn sizes<'a>(
         &'a self,
         class: Class,
@@ -184,7 +184,7 @@ impl Records {
         })
     }
 
-    /// The same of many prefixes, at once; of none, nothing is asked.
+    /// The keys of many prefixes in one call; without prefixes, nothing is read.
     pub(super) fn sizes_of(
         &self,
         prefixes: Vec<RecordKey>,
@@ -196,8 +196,9 @@ impl Records {
         self.engine.sizes(&ranges.collect::<Vec<_>>(), usize::MAX)
     }
 
-    /// Removes a portion of the entries whose keys begin with `prefix`; whether there may be more. A large value is many
-    /// entries of an engine on disk, so its bytes count as well. Not durable yet.
+    /// Removes a portion of the entries whose keys begin with `prefix`; answers whether there may be more. The
+    /// portion is bounded in bytes as well, because a large value is many entries of an engine on disk. Not durable
+    /// yet.
     pub(super) fn clear(&self, class: Class, prefix: &[u8]) -> Result<bool, StoreError> {
         let range = beginning_with(prefix);
         if self.engine.remove_range(class, &range)? {
@@ -231,7 +232,7 @@ impl Records {
         })
     }
 
-    /// The same without their keys, as a list.
+    /// All records whose keys begin with `prefix`, as a list.
     pub(super) fn list<T: Record>(
         &self,
         class: Class,
@@ -240,7 +241,7 @@ impl Records {
         self.values(class, prefix).collect()
     }
 
-    /// The same without their keys.
+    /// All records whose keys begin with `prefix`, without their keys.
     pub(super) fn values<'a, T: Record>(
         &'a self,
         class: Class,
@@ -267,7 +268,8 @@ impl RecordCodec {
         Ok(base.is_none())
     }
 
-    /// Reads a record that may be stored as a difference. `base`: the record at a time that another is a difference to.
+    /// Decodes a record that may be stored as a difference. `base`: reads the record in force at a time, to which
+    /// others are differences.
     pub(super) fn decode_difference<T: Record>(
         &self,
         (class, key): (Class, &[u8]),
@@ -317,7 +319,7 @@ impl RecordCodec {
         Ok(())
     }
 
-    /// A record as it is written; `what` it is, for the message where it is too large.
+    /// Encodes a record; `what` names it in the error where it is too large.
     pub(super) fn encoded<T: Record>(
         &self,
         record: &T,
@@ -330,8 +332,8 @@ impl RecordCodec {
         encoded.map_err(|error| unwritable(what(), error))
     }
 
-    /// A record as a difference to the record `newer`, which stands under the time `at`; as it is where that saves
-    /// nothing. `what` it is, for the message where it cannot be written.
+    /// Encodes a record as a difference to the record `newer`, which is in force from `at` on; whole where that is
+    /// not larger. `what` names it in errors.
     pub(super) fn difference(
         &self,
         whole: &[u8],
@@ -360,8 +362,8 @@ impl RecordCodec {
         Ok(())
     }
 
-    /// What was read of a key; an error where it is not as it was written.
-    pub(super) fn of_key<T>(
+    /// The decoded key; damage where it could not be decoded.
+    pub(super) fn read_key<T>(
         &self,
         class: Class,
         key: &[u8],
@@ -370,7 +372,7 @@ impl RecordCodec {
         found.ok_or_else(|| self.damaged(class, key, "its key is not as it was written"))
     }
 
-    /// An entry that cannot be right.
+    /// The error of a damaged entry.
     pub(super) fn damaged(
         &self,
         class: Class,
@@ -380,7 +382,7 @@ impl RecordCodec {
         self.damage(format!("in {}: {what}", place(class, key)))
     }
 
-    /// A store that cannot be right.
+    /// The error of a damaged store.
     pub(crate) fn damage(&self, what: String) -> StoreError {
         StoreError::Damaged { path: self.path.to_string(), what }
     }
@@ -390,7 +392,7 @@ fn place(class: Class, key: &[u8]) -> String {
     format!("{} at {}", class.name(), key.escape_ascii())
 }
 
-/// A record that cannot be written.
+/// The error of a record that cannot be encoded.
 fn unwritable(what: String, error: RecordError) -> StoreError {
     match error {
         RecordError::TooLarge { size, limit } => StoreError::TooLarge { what, size, limit },
@@ -402,7 +404,7 @@ fn unwritable(what: String, error: RecordError) -> StoreError {
 pub(super) struct RangeReader<'a> {
     records: &'a Records,
     class: Class,
-    /// What was not read yet.
+    /// The range that remains.
     range: KeyRange,
     order: KeyOrder,
     /// The entries that are read next at most.

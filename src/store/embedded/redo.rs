@@ -1,8 +1,8 @@
 //! Changes that are too large for one transaction of an engine on disk.
 //!
-//! Their entries are first written in blobs that nobody reads. A mark then makes the change certain: from there on it is
-//! applied in portions, here or by the next opening of the store, while readers of the feed wait. The commit takes the
-//! mark out.
+//! The entries are first written as blobs, which no reader sees. Then the redo mark makes the change certain: its
+//! entries are applied in portions, here or by the next opening of the store, while readers of the feed wait. The
+//! commit removes the mark.
 
 use super::committer::{Committer, WriteScope};
 use super::plan::PlannedCommit;
@@ -13,12 +13,12 @@ use crate::record::StateRecord;
 use crate::{CommitError, Committed, Epoch, FreeSpace, LoggedChange, StoreError};
 use serde::{Deserialize, Serialize};
 
-/// The entries that one transaction sets or removes, about. So few in unit tests that they see portions.
+/// About how many entries one transaction has; few in unit tests, to make them use portions.
 pub(super) const PORTION: usize = if cfg!(test) { 7 } else { 1024 };
-/// The bytes of values in a portion, about.
+/// About how many bytes of values a portion has.
 pub(super) const PORTION_BYTES: usize = 2 * 1024 * 1024;
 
-/// What makes a large change certain.
+/// The redo mark, which makes a large change certain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct RedoMark {
     /// How many blobs it has.
@@ -47,8 +47,8 @@ fn blob(records: &Records, portion: &Writes) -> Result<Vec<u8>, StoreError> {
 }
 
 impl StoreInner {
-    /// Commits a large change; it breaks off where too little of `space` is left. Whoever calls is the only one who
-    /// changes the feed, and keeps readers out.
+    /// Commits a large change; it breaks off when `space` runs low. The caller holds the locks of the feed, against
+    /// other changes and readers.
     pub(super) async fn commit_large(
         &self,
         planned: PlannedCommit,
@@ -56,9 +56,9 @@ impl StoreInner {
     ) -> Result<Committed, CommitError> {
         let feed = planned.feed.clone();
         let done = self.write_large(planned, space).await;
-        // What fails here is taken out by the next opening.
+        // If this fails, the next opening removes the blobs.
         let scope = WriteScope::Feed(feed.clone());
-        let _ = self.ask(scope, move |committer| committer.forget_redo(&feed)).await;
+        let _ = self.submit(scope, move |committer| committer.forget_redo(&feed)).await;
         done
     }
 
@@ -72,7 +72,7 @@ impl StoreInner {
         let portions = portions(std::mem::take(&mut planned.writes));
         let blobs = u32::try_from(portions.len()).unwrap_or(u32::MAX);
         for (number, portion) in (0_u32..).zip(&portions) {
-            self.goes_on()?;
+            self.check_not_closing()?;
             space.map_or(Ok(()), FreeSpace::check)?;
             let key = (Class::Marks, keys::redo_blob(&feed, number));
             let value = blob(&self.records()?, portion)?;
@@ -90,31 +90,31 @@ impl StoreInner {
             same_opening(committer, fence).map_err(CommitError::Ambiguous)?;
             committer.commit(planned)
         };
-        self.ask(scope(), commit).await
+        self.submit(scope(), commit).await
     }
 
-    /// Writes entries as one transaction, as long as the store is open as it was with this number.
+    /// Writes entries as one transaction; an error where the store was opened again since it had the number `fence`.
     async fn put(&self, scope: WriteScope, fence: u64, writes: Writes) -> Result<(), StoreError> {
         let put = move |committer: &mut Committer| {
             same_opening(committer, fence)?;
             committer.apply(writes);
             Ok(())
         };
-        Ok(self.ask(scope, put).await?)
+        Ok(self.submit(scope, put).await?)
     }
 }
 
-/// An error where the store was opened again since: what was certain was applied then, and the rest taken out.
+/// An error where the store was opened again since: that opening has applied certain changes and removed all others.
 fn same_opening(committer: &Committer, fence: u64) -> Result<(), StoreError> {
-    if committer.shared.identity().fence == fence { Ok(()) } else { Err(super::broken()) }
+    if committer.shared.identity().fence == fence { Ok(()) } else { Err(super::committer_failed()) }
 }
 
-/// Applies every large change that is certain, and takes out what is left of those that are not. `found`: what the store
-/// had before, and has then.
+/// Applies every large change that has a redo mark, and removes the blobs of the others. `found`: the content of the
+/// store, which is updated.
 pub(super) fn finish_all(records: &Records, found: &mut Found) -> Result<(), StoreError> {
     let all = || beginning_with(keys::UNFINISHED);
     while let Some((key, value)) = records.first(Class::Marks, all(), KeyOrder::Ascending)? {
-        let (feed, _) = records.of_key(Class::Marks, &key, keys::split_kind(&key))?;
+        let (feed, _) = records.read_key(Class::Marks, &key, keys::split_kind(&key))?;
         let RedoMark { blobs, head, logged } = records.decode(Class::Marks, &key, &value)?;
         tracing::info!(%feed, "a large change that was certain is applied");
         for number in 0..blobs {
@@ -124,10 +124,10 @@ pub(super) fn finish_all(records: &Records, found: &mut Found) -> Result<(), Sto
         let mut writes = Writes::from([((Class::Marks, key), None)]);
         records.put(&mut writes, Class::States, keys::feed(&feed), &head)?;
         if let Some(logged) = logged {
-            let (last, at) = found.sealed;
+            let (last, at) = found.newest;
             let (epoch, at) = (Epoch(last.0 + 1), at.max(logged.tick.time()));
             committer::log(records, &mut writes, (epoch, 0, at), &logged)?;
-            found.sealed = (epoch, at);
+            found.newest = (epoch, at);
         }
         records.engine().apply(writes)?;
         found.committed.insert(feed, head);
@@ -144,10 +144,10 @@ mod tests {
     use std::sync::Arc;
     use tidegate_core::model::{FeedName, FeedState, Format, Revision, Tick, Time};
 
-    /// What is certain is applied whole, as often as it is tried; of the rest nothing stays.
+    /// A change with a redo mark is applied whole, however often; of the others nothing stays.
     #[test]
     fn an_opening_applies_what_is_certain_and_forgets_the_rest() {
-        let records = Records::of(Arc::new(MemoryEngine::default()));
+        let records = Records::new(Arc::new(MemoryEngine::default()));
         let names = ["certain", "begun"].map(|name| FeedName::new(name).unwrap());
         let at = Time::from_unix(7);
         let (state, asked_at) = (FeedState::untouched(Format::Atom10, at), None);
@@ -173,13 +173,13 @@ mod tests {
             identity: None,
             committed: HashMap::new(),
             feeds: crate::FeedList::new(),
-            floors: HashMap::new(),
+            purged: HashMap::new(),
             list_writes: 0,
-            sealed: (Epoch(4), Time::MIN),
+            newest: (Epoch(4), Time::MIN),
         };
         finish_all(&records, &mut found).unwrap();
         assert_eq!((found.committed.get(certain), found.committed.len()), (Some(&head), 1));
-        assert_eq!(found.sealed, (Epoch(5), at));
+        assert_eq!(found.newest, (Epoch(5), at));
         let count = |class, feed: &FeedName| records.entries(class, &keys::feed(feed)).count();
         assert_eq!((count(Class::Texts, certain), count(Class::Texts, begun)), (20, 0));
         assert_eq!(records.entries(Class::Log, &[]).count(), 1);
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn what_is_cleared_goes_in_portions_of_bytes() {
-        let records = Records::of(Arc::new(MemoryEngine::default()));
+        let records = Records::new(Arc::new(MemoryEngine::default()));
         let feed = FeedName::new("news").unwrap();
         let blob =
             |n| ((Class::Marks, keys::redo_blob(&feed, n)), Some(vec![0; PORTION_BYTES - 1]));

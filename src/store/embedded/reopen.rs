@@ -1,13 +1,13 @@
 //! Opening a store again after a failure, in the process that it failed in.
 //!
-//! After a write or a barrier that failed, the handle of the database is of no use: what the system
-//! dropped is gone, and a second barrier would not say so. So the thread that writes lets go of it, waits
-//! until readers have, and opens the folder again, which this process holds all the while. What was
-//! acknowledged must be found there. Meanwhile states are answered from memory.
+//! After a failed write or barrier the handle of the database is useless: the system may have dropped pages, and a
+//! second barrier would not report it. So the committer thread drops the handle, waits until the readers have done
+//! so, and opens the folder again, whose lock the process holds all the time. It checks that the store has every
+//! acknowledged write. Meanwhile states are answered from memory.
 
 use super::committer::{CommitRequest, Committer};
 use super::open::{Found, Opened};
-use super::shared::{StoreShared, broken};
+use super::shared::{StoreShared, committer_failed};
 use super::{OpenRequest, OpenState, OpenStore, REQUESTS, Records, StoreInner, Writer};
 use crate::StoreError;
 use crate::disk::{OpenFolder, StoreOpener};
@@ -22,20 +22,19 @@ use tidegate_core::model::counted;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// How often in a row a store may look damaged before it is said to be: a disk that fails can make it look
-/// so for a while.
+/// How many tries in a row must find damage before it is reported: a failing disk can look like damage for a while.
 const DAMAGED_TRIES: u32 = 3;
-/// What could not be done, in errors, while somebody reads.
+/// The step in an error while readers still hold the database.
 const LET_GO: &str = "be let go of";
-/// How late a closing is noticed while a try is waited for.
+/// How often a pause checks whether the store was closed.
 const SLICE: Duration = Duration::from_millis(20);
 
-/// How soon a store is opened again: each try that fails doubles the pause.
+/// The pauses between tries to open a store; each failure doubles the pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReopenPauses {
     pub(crate) first: Duration,
     pub(crate) longest: Duration,
-    /// Of a store that is damaged, as far as can be seen, the first and the longest: a try copies all of it.
+    /// The first and the longest pause after damage: a try copies the whole store.
     pub(crate) damaged: (Duration, Duration),
 }
 
@@ -48,8 +47,8 @@ impl Default for ReopenPauses {
 }
 
 impl ReopenPauses {
-    /// The pause after one and a try that failed with `error`. A full disk is tried as often as ever: a try
-    /// that finds no space costs nothing, and whoever frees some waits for the store. Readers let go by themselves.
+    /// The pause after `pause` and a try that failed with `error`. A full disk and readers that hold the database are
+    /// tried at the first pause: such a try is cheap, and ends soon after they free it.
     fn after(self, pause: Duration, error: &StoreError) -> Duration {
         let is_soon = matches!(error, StoreError::Io { doing, source } if *doing == LET_GO || matches!(
             source.kind(),
@@ -66,8 +65,8 @@ pub(crate) struct Reopened {
     pub(crate) folder: Arc<OpenFolder>,
 }
 
-/// The first thing in words that was acknowledged and is missing from what was found. What was never acknowledged may be
-/// there or not: a change, or a purge.
+/// Describes the first acknowledged write that the opened store lacks. A write that was never acknowledged may be
+/// there or not.
 fn missing(shared: &StoreShared, found: &Found) -> Option<String> {
     let IdentityRecord { endpoint, fence, .. } = shared.identity();
     let is_same = |found: &IdentityRecord| found.endpoint == endpoint && found.fence >= fence;
@@ -81,15 +80,15 @@ fn missing(shared: &StoreShared, found: &Found) -> Option<String> {
             counted(lost, "acknowledged write")
         ));
     }
-    let (reached, sealed) = (shared.sealed.borrow().0, found.sealed.0.0);
-    if sealed < reached {
-        return Some(format!("the change log ends at epoch {sealed}, {reached} was published"));
+    let (reached, newest) = (shared.newest.borrow().0, found.newest.0.0);
+    if newest < reached {
+        return Some(format!("the change log ends at epoch {newest}, {reached} was published"));
     }
     shared.heads().into_iter().find_map(|(feed, (revision, write))| {
         let head = found.committed.get(&feed);
         let stored = head.map(|head| (head.state.revision, head.write));
-        let purged = found.floors.get(&feed).is_some_and(|it| it.floor.revision >= revision);
-        let is_there = stored.map_or(purged, |stored| stored >= (revision, write));
+        let is_purged = found.purged.get(&feed).is_some_and(|it| it.mark.revision >= revision);
+        let is_there = stored.map_or(is_purged, |stored| stored >= (revision, write));
         let at = stored.map_or(0, |(revision, _)| revision.0);
         let revision = revision.0;
         (!is_there)
@@ -97,7 +96,7 @@ fn missing(shared: &StoreShared, found: &Found) -> Option<String> {
     })
 }
 
-/// Has requests served, and opens the store again whenever it has failed, until it is closed.
+/// Serves requests, and opens the store again after each failure, until it is closed.
 pub(super) fn keep_open(
     inner: &Weak<StoreInner>,
     mut committer: Committer,
@@ -107,12 +106,12 @@ pub(super) fn keep_open(
     loop {
         let shared = Arc::clone(&committer.shared);
         if catch_unwind(AssertUnwindSafe(|| committer.run(&mut requests))).is_err() {
-            shared.fail(&broken());
+            shared.fail(&committer_failed());
         }
         if shared.health().is_ok() {
             return;
         }
-        // Each is answered with the failure.
+        // The waiting requests are answered with the failure.
         requests.close();
         while let Some(request) = requests.blocking_recv() {
             committer.serve(vec![request]);
@@ -126,13 +125,13 @@ pub(super) fn keep_open(
     }
 }
 
-/// Lets go of the database and tries to open it again, until that succeeds, it is given up, or the store
-/// is closed.
+/// Drops the database and tries to open it again, until that succeeds, acknowledged state is missing, or the store is
+/// closed.
 pub(super) fn try_until_open(
     inner: &StoreInner,
     opener: &StoreOpener,
 ) -> Option<(Committer, mpsc::Receiver<CommitRequest>)> {
-    let (engine, path) = let_go(inner)?;
+    let (engine, path) = release_engine(inner)?;
     let (shared, pauses) = (&inner.shared, opener.pauses);
     let health = &shared.health;
     let endpoint = shared.identity().endpoint;
@@ -145,7 +144,7 @@ pub(super) fn try_until_open(
         }
         let tried = catch_unwind(AssertUnwindSafe(|| {
             if let Some(engine) = engine.upgrade() {
-                // A reader may wait for a write that failed.
+                // A reader may wait for the failed write.
                 engine.wake();
                 return Err(StoreError::failed(LET_GO, "somebody still reads from it"));
             }
@@ -156,7 +155,7 @@ pub(super) fn try_until_open(
             let request = OpenRequest { endpoint: Some(endpoint.clone()), sup_ids: None };
             opener.begin(found, request).map(Ok)
         }));
-        let error = match tried.unwrap_or_else(|_| Err(broken())) {
+        let error = match tried.unwrap_or_else(|_| Err(committer_failed())) {
             Ok(Ok(opened)) => return install(inner, opened),
             Ok(Err(missing)) => {
                 let what = format!("acknowledged state is missing since a write failed: {missing}");
@@ -175,22 +174,22 @@ pub(super) fn try_until_open(
     }
 }
 
-/// Takes the database out of the store and lets go of it; readers may still have it. With its name. `None` where the
-/// store is closed.
-fn let_go(inner: &StoreInner) -> Option<(Weak<dyn Engine>, String)> {
+/// Takes the database out of the store, which readers may still hold; answers a weak handle and its name. `None`
+/// where the store is closed.
+fn release_engine(inner: &StoreInner) -> Option<(Weak<dyn Engine>, String)> {
     let mut open = inner.open.write().unwrap_or_else(PoisonError::into_inner);
     let OpenState::Open(OpenStore { records, writer, folder }) = &*open else { return None };
     let (records, writer, folder) = (records.clone(), writer.clone(), folder.clone());
-    *open = OpenState::Again;
+    *open = OpenState::Reopening;
     drop(open);
     let (engine, path) = (records.watch(), records.engine().path().to_owned());
-    // The engine breaks off where it cannot make its last writes durable, which nobody relies on.
+    // The engine may panic because its last writes cannot be made durable; none of them was acknowledged.
     let _ = catch_unwind(AssertUnwindSafe(|| drop((writer, records))));
     drop(folder);
     Some((engine, path))
 }
 
-/// Waits for a pause; whether the store was closed within it.
+/// Waits for a pause; answers whether the store was closed within it.
 fn is_closed_within(inner: &StoreInner, pause: Duration) -> bool {
     let until = Instant::now() + pause;
     loop {
@@ -205,12 +204,12 @@ fn is_closed_within(inner: &StoreInner, pause: Duration) -> bool {
     }
 }
 
-/// Shows what the store has now, and serves requests again. `None` where the store is closed.
+/// Publishes the content of the opened store, and serves requests again. `None` where the store is closed.
 fn install(
     inner: &StoreInner,
     Reopened { records, opened, folder }: Reopened,
 ) -> Option<(Committer, mpsc::Receiver<CommitRequest>)> {
-    let written = (opened.1.list_writes, opened.1.sealed);
+    let written = (opened.1.list_writes, opened.1.newest);
     let (sender, requests) = mpsc::channel(REQUESTS);
     let folder = Some(folder);
     let committer = Committer::new(records.clone(), folder.clone(), &inner.shared, written);

@@ -15,17 +15,17 @@ use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, FeedRecord, FeedState, Revision};
 use tokio::sync::watch;
 
-/// Shut by the committer from the moment it touches what is read over all feeds until that is durable;
-/// held open by a reader.
-pub(super) type Gate = Arc<RwLock<()>>;
+/// Locked by the committer from its first change of records over all feeds until these are durable; readers over all
+/// feeds share it.
+pub(super) type ListLock = Arc<RwLock<()>>;
 
-/// How many states are kept decoded, each of some 1,000 bytes: of the feeds that are asked for.
+/// The most states that are kept decoded, of feeds that were asked for; each takes some 1,000 bytes.
 const DECODED: usize = 4096;
 
 /// A feed as it may be shown.
 #[derive(Clone)]
 pub(super) struct Published {
-    /// Its state as a record: the fields take 750 bytes, of which most are unused in most feeds, and this some 150.
+    /// Its state, encoded: this takes some 150 bytes, and the decoded state 750, most of them unused.
     head: Arc<[u8]>,
     /// The number of the last write to its content.
     pub(super) write: u64,
@@ -62,27 +62,27 @@ pub(super) struct StoreShared {
     decoded: RwLock<HashMap<FeedName, DecodedState>>,
     /// The feeds of which another state is shown.
     pub(super) changed: ChangedFeeds,
-    /// Held by whoever changes a feed, from its planning to its end. Taken before `locks`.
+    /// Locked by a change of a feed from its planning to its end; taken before `locks`.
     pub(super) changing: FeedLocks,
-    /// Held by whoever reads a feed's content, or writes it.
+    /// Locked by readers of the content of a feed (shared) and by its writers.
     pub(super) locks: FeedLocks,
-    /// The gate of what is read over all feeds: records and poll states.
-    pub(super) lists: Gate,
+    /// The lock of what is read over all feeds: records and poll states.
+    pub(super) list_lock: ListLock,
     pub(super) health: StoreHealth,
     pub(super) clock: Arc<dyn Clock>,
-    /// Whose store it is, and its opening.
+    /// The identity of the store, with its opening.
     pub(super) identity: RwLock<IdentityRecord>,
-    /// The records of all feeds as far as they are durable.
+    /// The durable records of all feeds.
     listed: Mutex<Arc<FeedList>>,
-    /// How often records outside the content of feeds were written, as far as that was acknowledged.
+    /// The number of acknowledged writes outside the content of feeds.
     pub(super) list_writes: AtomicU64,
-    /// What is being taken in from another store.
+    /// The progress of an import.
     pub(super) importing: Mutex<Option<Importer>>,
-    /// How long the clock had run when the age of the log was noted last.
+    /// The running time of the clock when the age of the log was last noted.
     noted: Mutex<Duration>,
-    /// The newest epoch that may be seen.
-    pub(super) sealed: watch::Sender<Epoch>,
-    /// The newest that may be told, where other gateways write as well.
+    /// The newest epoch whose changes this gateway shows.
+    pub(super) newest: watch::Sender<Epoch>,
+    /// The newest epoch that may be announced: with several gateways, one that all of them show.
     pub(super) announced: watch::Sender<Epoch>,
 }
 
@@ -90,14 +90,14 @@ impl StoreShared {
     /// Everything that was found at the start is durable and may be shown.
     pub(super) fn new((identity, found): Opened, clock: Arc<dyn Clock>) -> Self {
         let noted = Mutex::new(clock.running());
-        let epoch = found.sealed.0;
+        let epoch = found.newest.0;
         Self {
             feeds: RwLock::new(published(found.committed)),
             decoded: RwLock::default(),
             changed: ChangedFeeds::default(),
             changing: FeedLocks::default(),
             locks: FeedLocks::default(),
-            lists: Gate::default(),
+            list_lock: ListLock::default(),
             health: StoreHealth::default(),
             clock,
             identity: RwLock::new(identity),
@@ -105,18 +105,18 @@ impl StoreShared {
             list_writes: AtomicU64::new(found.list_writes),
             importing: Mutex::default(),
             noted,
-            sealed: watch::Sender::new(epoch),
+            newest: watch::Sender::new(epoch),
             announced: watch::Sender::new(epoch),
         }
     }
 
-    /// Whose store it is, and its opening.
+    /// The identity of the store, with its opening.
     pub(super) fn identity(&self) -> IdentityRecord {
         self.identity.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Tells this opening of the store from all others in what readers are told.
-    pub(super) fn mark(&self) -> u32 {
+    /// The mark of this opening, which readers find in validators.
+    pub(super) fn opening_mark(&self) -> u32 {
         let identity = self.identity.read().unwrap_or_else(PoisonError::into_inner);
         identity.lineage.mark().unwrap_or_default()
     }
@@ -127,25 +127,25 @@ impl StoreShared {
         feeds.iter().map(|(feed, of)| (feed.clone(), (of.revision, of.write))).collect()
     }
 
-    /// Shows what was found when the store was opened again, or read anew.
+    /// Publishes the image that was read when the store was opened again, or followed anew.
     pub(super) fn replace(&self, (identity, found): Opened) {
         *self.feeds.write().unwrap_or_else(PoisonError::into_inner) = published(found.committed);
         self.changed.note_all();
         *self.lock_list() = Arc::new(found.feeds);
         self.list_writes.store(found.list_writes, Ordering::Release);
-        let epoch = found.sealed.0;
+        let epoch = found.newest.0;
         self.open_as(identity);
-        // The committer may have broken off while it was shut.
-        self.lists.clear_poison();
-        self.sealed.send_if_modified(|sealed| std::mem::replace(sealed, epoch) != epoch);
+        // The committer may have panicked with the lock.
+        self.list_lock.clear_poison();
+        self.newest.send_if_modified(|newest| std::mem::replace(newest, epoch) != epoch);
     }
 
-    /// Goes on as another opening of the store.
+    /// Sets the identity.
     pub(super) fn open_as(&self, identity: IdentityRecord) {
         *self.identity.write().unwrap_or_else(PoisonError::into_inner) = identity;
     }
 
-    /// For how long the clock ran since this was last asked.
+    /// How long the clock ran since the last call.
     pub(super) fn running_since_noted(&self, now: Duration) -> Duration {
         let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
         now.saturating_sub(std::mem::replace(&mut *noted, now))
@@ -208,12 +208,12 @@ impl StoreShared {
         self.changed.note(feed);
     }
 
-    /// Runs `read` while the gate of what is read over all feeds is held open.
-    pub(super) fn listing<T>(
+    /// Runs `read` with the shared lock of what is read over all feeds.
+    pub(super) fn read_lists<T>(
         &self,
         read: impl FnOnce() -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let _open = self.lists.read().map_err(|_| broken())?;
+        let _open = self.list_lock.read().map_err(|_| committer_failed())?;
         self.health()?;
         read()
     }
@@ -228,7 +228,7 @@ impl StoreShared {
         Ok(Arc::clone(&*self.lock_list()))
     }
 
-    /// Shows records of feeds that changed, `None` where one was removed; those of the others go on being shared.
+    /// Publishes changed records of feeds, `None` where one was removed; unchanged records stay shared.
     pub(super) fn change_list(&self, changes: Vec<(FeedName, Option<Arc<FeedRecord>>)>) {
         if changes.is_empty() {
             return;
@@ -263,8 +263,8 @@ fn published(heads: HashMap<FeedName, StateRecord>) -> PublishedFeeds {
     heads.into_iter().map(|(feed, head)| (feed, Box::new(Published::new(&head)))).collect()
 }
 
-/// The committer broke off while the gate was shut.
-pub(super) fn broken() -> StoreError {
+/// The error where the committer has panicked.
+pub(super) fn committer_failed() -> StoreError {
     StoreError::failed("write", "the thread that writes broke off")
 }
 

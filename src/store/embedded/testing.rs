@@ -81,14 +81,14 @@ impl ScriptedStore {
         let watch = Box::new(move |call: EngineCall<'_>| seen.see(call));
         let memory = Arc::new(MemoryEngine::default());
         let engine = WatchedEngine { engine: Arc::<MemoryEngine>::clone(&memory), watch };
-        let records = Records::of(Arc::new(engine));
+        let records = Records::new(Arc::new(engine));
         let request = OpenRequest { endpoint: EndpointId::own(endpoint).ok(), sup_ids: None };
         let opened = open::begin(&records, inspect(&records).unwrap(), request).unwrap();
         let (mut identity, found) = opened;
         identity.lineage = Lineage::default();
-        let sealed = found.sealed;
+        let newest = found.newest;
         let shared = Arc::new(StoreShared::new((identity, found), clock));
-        let committer = Committer::new(records.clone(), None, &shared, (0, sealed));
+        let committer = Committer::new(records.clone(), None, &shared, (0, newest));
         let (sender, requests) = mpsc::channel(REQUESTS);
         let (following, looked) = Following::new(Duration::from_millis(50));
         following.seen.store(u64::MAX, Ordering::SeqCst);
@@ -107,7 +107,7 @@ impl ScriptedStore {
             tokio::spawn(write(committer, requests, Arc::clone(&this.script)));
             if is_followed {
                 let (store, script) = (Arc::downgrade(&this.store), Arc::clone(&this.script));
-                tokio::spawn(look(store, (script, looked), Arc::clone(&this.engine)));
+                tokio::spawn(refresh(store, (script, looked), Arc::clone(&this.engine)));
             }
         }
         this.script.reads.lock().unwrap().clear();
@@ -134,7 +134,7 @@ impl ScriptedStore {
     }
 
     fn records(&self) -> Records {
-        Records::of(Arc::<MemoryEngine>::clone(&self.engine))
+        Records::new(Arc::<MemoryEngine>::clone(&self.engine))
     }
 
     fn put<T: Record>(&self, class: Class, key: Vec<u8>, record: &T) {
@@ -238,7 +238,7 @@ impl ScriptedStore {
 
     /// All reads of a database that is far wait for this to be let go.
     pub async fn hold_reads(&self) -> OwnedSemaphorePermit {
-        self.inner.all_turns().await.unwrap()
+        self.inner.acquire_all_read_permits().await.unwrap()
     }
 
     /// What other gateways write is seen no more, or again; what was read before is answered as long as it is not old.
@@ -367,13 +367,13 @@ impl ScriptedStore {
     /// Closes an epoch of the change log; answers its number.
     pub fn close_epoch(&self, at: Time, changes: &[LoggedChange]) -> u64 {
         let shared = &self.inner.shared;
-        let epoch = Epoch(shared.sealed.borrow().0 + 1);
+        let epoch = Epoch(shared.newest.borrow().0 + 1);
         let mut writes = Writes::new();
         for (place, change) in (0..).zip(changes) {
             committer::log(&self.records(), &mut writes, (epoch, place, at), change).unwrap();
         }
         self.apply(writes);
-        shared.sealed.send_replace(epoch);
+        shared.newest.send_replace(epoch);
         shared.announced.send_replace(epoch);
         epoch.0
     }
@@ -413,14 +413,14 @@ async fn write(
 fn serve(committer: &mut Committer, request: CommitRequest, script: &StoreScript) {
     let shared = Arc::clone(&committer.shared);
     let worked = shared.health().is_ok();
-    committer.sealed.0 = committer.sealed.0.max(*shared.sealed.borrow());
+    committer.newest.0 = committer.newest.0.max(*shared.newest.borrow());
     committer.serve(vec![request]);
     if worked && shared.health().is_err() {
         let faults = std::mem::take(&mut *script.faults.lock().unwrap());
         let found = inspect(&committer.records).unwrap();
         *script.faults.lock().unwrap() = faults;
         let mut found = found;
-        (committer.list_writes, committer.sealed) = (found.list_writes, found.sealed);
+        (committer.list_writes, committer.newest) = (found.list_writes, found.newest);
         let identity = found.identity.take().unwrap();
         shared.replace((identity, found));
         shared.health.set(None);
@@ -428,7 +428,7 @@ fn serve(committer: &mut Committer, request: CommitRequest, script: &StoreScript
 }
 
 /// Looks at what other gateways write, as the test says.
-async fn look(
+async fn refresh(
     store: std::sync::Weak<Store>,
     (script, looked): (Arc<StoreScript>, watch::Sender<u64>),
     engine: Arc<MemoryEngine>,

@@ -34,7 +34,7 @@ fn watched(
         WatchedEngine { engine: Arc::new(MemoryEngine::default()), watch: Box::new(watch) };
     let endpoint = EndpointId::own("gate.example").ok();
     let request = OpenRequest { endpoint, ..OpenRequest::default() };
-    Store::over_memory(Records::of(Arc::new(engine)), request, clock()).unwrap()
+    Store::over_memory(Records::new(Arc::new(engine)), request, clock()).unwrap()
 }
 
 #[tokio::test]
@@ -45,8 +45,8 @@ async fn a_purge_that_was_cut_off_is_finished_at_the_next_start() {
     edit(&store, 1).await.item("a", "A").order(&["a"]).commit(&store).await;
     let state = store.state(&feed).await.unwrap().unwrap();
     let records = store.inner.opened().unwrap().records;
-    let floor = PurgeMark::under(&state, 0, None);
-    records.engine().apply(purge::forget(&records, &feed, Some(&floor)).unwrap()).unwrap();
+    let purge_mark = PurgeMark::under(&state, 0, None);
+    records.engine().apply(purge::forget(&records, &feed, Some(&purge_mark)).unwrap()).unwrap();
     drop(records);
     store.close().await.unwrap();
 
@@ -108,7 +108,7 @@ async fn readers_of_a_feed_do_not_wait_while_its_change_is_planned() {
     let (store, feed) = (Arc::new(open(folder.path())), make::feed("news"));
     let change = edit(&store, 1).await.item("a", "A").order(&["a"]).done();
     // The plan waits for its turn to read.
-    let turns = store.inner.all_turns().await.unwrap();
+    let turns = store.inner.acquire_all_read_permits().await.unwrap();
     let writing = Arc::clone(&store);
     let commit = tokio::spawn(async move { writing.commit(change).await });
     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -140,7 +140,7 @@ async fn the_list_of_feeds_is_answered_while_as_many_read_as_may() {
     let store = open(folder.path());
     store.put_feed(&make::record("news")).await.unwrap();
     assert_eq!(store.feed_list().await.unwrap().len(), 1);
-    let reading = store.inner.all_turns().await.unwrap();
+    let reading = store.inner.acquire_all_read_permits().await.unwrap();
     store.put_feed(&make::record("other")).await.unwrap();
     assert_eq!(at_once(store.feed_list()).await.unwrap().len(), 2);
     drop(reading);
@@ -206,7 +206,7 @@ async fn a_portion_of_a_view_is_bounded_by_the_bytes_of_its_items() {
 fn a_stub_is_found_by_its_sync_id_whatever_others_are_called() {
     use tidegate_core::model::Tick;
     let feed = make::feed("news");
-    let records = Records::of(Arc::new(MemoryEngine::default()));
+    let records = Records::new(Arc::new(MemoryEngine::default()));
     let feed = FeedRecords::new(&records, &feed);
     let at = |seconds: i64| Tick::at(make::time(seconds));
     let stub = |name: &str, native: &str, tick| {
@@ -230,15 +230,15 @@ fn a_stub_is_found_by_its_sync_id_whatever_others_are_called() {
 
 #[tokio::test]
 async fn a_tombstone_takes_nothing_in_whatever_stands_in_for_its_text() {
-    use super::write::takes_in;
+    use super::write::brings_text;
     use tidegate_core::model::ItemStatus;
     let store = Store::in_memory(EndpointId::own("gate.example").ok(), clock()).unwrap();
     let mut change = edit(&store, 1).await.item("a", "A").item("b", "B").done();
     assert!(change.versions.iter().all(|version| version.markup.is_some()));
     let since = make::time(0);
     for left in [1, 0] {
-        assert!(takes_in(&change), "an item lives");
+        assert!(brings_text(&change), "an item lives");
         change.known[left].standing = ItemStatus::Deleted { since };
     }
-    assert!(!takes_in(&change));
+    assert!(!brings_text(&change));
 }

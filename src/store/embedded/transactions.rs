@@ -1,11 +1,11 @@
-//! Writes to a database that other gateways write to as well: each is one ordinary transaction. What it changes of what
-//! gateways have in memory is noted in it, and shown, here as everywhere, once the database has numbered the note
+//! Writes to a database that several gateways write: each is one transaction, and notes which records it changed that
+//! gateways keep in memory. A change is shown, here as elsewhere, once the database has numbered its note
 //! ([`super::follow`]).
 
 use super::committer::{Committer, WriteScope};
 use super::shared::StoreShared;
 use super::{Records, StoreInner, Writer, keys, open};
-use crate::engine::{Class, Engine, RecordKey};
+use crate::engine::{Class, Engine, FirstRead, RecordKey};
 use crate::postgres::{Database, MemoryNotes};
 use crate::{CommitError, StoreError};
 use std::collections::BTreeMap;
@@ -22,15 +22,15 @@ impl StoreInner {
         }
     }
 
-    /// A time of this gateway's clock by that of the database.
+    /// Converts a time of this gateway's clock to the clock of the database.
     pub(super) fn by_database(&self, time: Time) -> Time {
         let ahead = self.database().map_or(0, |database| database.gateways().clock_ahead());
         let apart = Duration::from_millis(ahead.unsigned_abs());
         if ahead < 0 { time.plus(apart) } else { time.minus(apart) }
     }
 
-    /// Does `work` as one transaction, and answers once this gateway shows what it changed. `first`: the keys of what it
-    /// reads most likely.
+    /// Runs `work` as one transaction, and answers once this gateway shows its changes. `first`: the keys that it
+    /// probably reads.
     pub(super) async fn transact<T: Send + 'static>(
         &self,
         scope: WriteScope,
@@ -41,21 +41,21 @@ impl StoreInner {
             return Err(StoreError::failed("write", "its database has no transactions").into());
         };
         if !self.is_current() {
-            // A gateway that stood still knows first what has happened meanwhile.
+            // A gateway that was suspended first reads the changes of the others.
             self.catch_up().await?;
         }
-        let turn = self.read_turn().await?;
+        let permit = self.acquire_read_permit().await?;
         let shared = Arc::clone(&self.shared);
         let working = tokio::task::spawn_blocking(move || {
             let done = transact(&database, (scope, first), &shared, work);
-            drop((database, turn));
+            drop((database, permit));
             done
         });
         let done = working.await.unwrap_or_else(|error| {
             Err(CommitError::Ambiguous(StoreError::failed("write", error)))
         });
         let (done, is_noted) = done?;
-        // It is durable, whether it is shown here or not.
+        // The change is durable, whether it can be shown here yet or not.
         if is_noted && let Err(error) = self.catch_up().await {
             tracing::warn!(%error, "a change is stored, and not shown here yet");
         }
@@ -63,7 +63,7 @@ impl StoreInner {
     }
 }
 
-/// Does `work` as one transaction; whether it changes what gateways have in memory. Blocks.
+/// Runs `work` as one transaction; also answers whether it changed records that gateways keep in memory. Blocks.
 fn transact<T>(
     database: &Arc<Database>,
     (scope, mut first): (WriteScope, Vec<RecordKey>),
@@ -73,10 +73,11 @@ fn transact<T>(
     if let WriteScope::Feed(feed) = &scope {
         first.push((Class::States, keys::feed(feed)));
     }
+    let first = FirstRead { keys: first, range: None };
     let transaction = Arc::new(database.begin(Some(scope), first)?);
-    let records = Records::of(Arc::clone(&transaction) as Arc<dyn Engine>);
-    let sealed = (*shared.sealed.borrow(), Time::MIN);
-    let mut committer = Committer::new(records, None, shared, (0, sealed));
+    let records = Records::new(Arc::clone(&transaction) as Arc<dyn Engine>);
+    let newest = (*shared.newest.borrow(), Time::MIN);
+    let mut committer = Committer::new(records, None, shared, (0, newest));
     let done = work(&mut committer)?;
     let notes = notes(&committer)?;
     let is_noted = !notes.keys.is_empty();
@@ -85,12 +86,12 @@ fn transact<T>(
     Ok((done, is_noted))
 }
 
-/// What a transaction changed of what gateways have in memory.
+/// The notes of a transaction: which records changed that gateways keep in memory.
 fn notes(committer: &Committer) -> Result<MemoryNotes, StoreError> {
     let Committer { records, group, .. } = committer;
     let mut keys: BTreeMap<Vec<u8>, Option<Vec<u8>>> = BTreeMap::new();
     if let Some(is_end) = group.imports {
-        // At its end everything is read anew.
+        // The end of an import has all gateways read everything anew.
         keys.extend(is_end.then(|| (Vec::new(), None)));
         return Ok(MemoryNotes { at: group.at, keys, reached: group.reached });
     }

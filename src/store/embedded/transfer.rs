@@ -1,15 +1,15 @@
-//! How a store is handed over, and taken in: one walk over everything that it keeps.
+//! Export and import of a store.
 
 use super::committer::WriteScope;
 use super::feed::FeedRecords;
 use super::feed_writer::FeedWriter;
 use super::records::{RecordCodec, Records};
 use super::{Committer, Store, committer, keys, open, read};
-use crate::engine::{Class, Writes};
+use crate::engine::{Class, FirstRead, Writes};
 use crate::limits::CHAIN_LIMIT;
-use crate::portable::{ExportRecord, Fit, ImportMessage, StoreOrigin};
+use crate::portable::{ExportCheck, ExportRecord, ImportMessage, StoreOrigin};
 use crate::record::{
-    FloorRecord, FrameRecord, IdentityRecord, Record, RecordError, StateRecord, packing,
+    FrameRecord, IdentityRecord, PurgeRecord, Record, RecordError, StateRecord, packing,
     read_fields,
 };
 use crate::{CommitError, Epoch, StoreError};
@@ -19,27 +19,28 @@ use std::sync::Arc;
 use tidegate_core::model::{Event, FeedName, FeedRecord, Markup, PollState, SyncId, Tick, Time};
 use tokio::sync::mpsc;
 
-/// How many pieces stand behind one barrier while they are taken in, and about how many bytes.
-const AT_ONCE: usize = 512;
-const BYTES_AT_ONCE: usize = 1 << 20;
+/// The records, and about the bytes, that are imported with one barrier.
+const IMPORT_RECORDS: usize = 512;
+const IMPORT_BYTES: usize = 1 << 20;
 /// How many epochs of the log are read at once.
 const EPOCHS: usize = 1000;
-/// The bytes of a feed, about, that are kept in memory until it was read, and handed over after that.
-const HANDED_LATER: usize = 16 << 20;
+/// About how many bytes of a feed are buffered, and sent after its lock was released; a larger feed is sent with its
+/// lock held.
+const BUFFERED_BYTES: usize = 16 << 20;
 
-/// Why a feed is not handed over to its end; `None`: nobody takes the pieces any more, which is no error of the store.
+/// Why the export of a feed ended early; `None`: the receiver was dropped, which is no error of the store.
 type ExportStop = Option<StoreError>;
 
 impl Store {
-    /// Hands over everything that is kept, piece by piece: what stands by itself, then each feed at
-    /// one revision ([`ExportRecord`]). Ends early where nobody takes the pieces any more.
+    /// Exports all records: first those of no feed, then each feed at one revision ([`ExportRecord`]). Ends early
+    /// when the receiver is dropped.
     pub async fn export(&self, to: mpsc::Sender<ExportRecord>) -> Result<(), StoreError> {
         let codec = RecordCodec::clone(&*self.inner.records()?);
-        let mut fit = Fit::default();
-        // Known before any feed is read, so that the log is never ahead of one.
-        let newest = *self.inner.shared.sealed.borrow();
+        let mut fit = ExportCheck::default();
+        // Read before any feed, so that the exported log is never ahead of a feed.
+        let newest = *self.inner.shared.newest.borrow();
         let begun = self.inner.read(move |records, _| {
-            let snapshot = records.snapshot(Vec::new())?;
+            let snapshot = records.snapshot(FirstRead::default())?;
             begin_export(snapshot.as_ref().unwrap_or(records), newest)
         });
         let (mut pieces, names) = begun.await?;
@@ -52,7 +53,7 @@ impl Store {
                 }
             }
             let epochs = move |records: &_| read::epochs_after(records, after, newest, EPOCHS);
-            let epochs = self.inner.of_all(epochs).await?;
+            let epochs = self.inner.query_feeds(epochs).await?;
             after = epochs.last().map_or(after, |last| last.epoch);
             pieces = epochs.into_iter().map(ExportRecord::Log).collect();
         }
@@ -64,22 +65,22 @@ impl Store {
         Ok(())
     }
 
-    /// Hands a feed over at one revision; whether its pieces are still taken. An error where it was purged, since
-    /// what was handed over of it lacks its end.
+    /// Exports a feed at one revision; answers whether the receiver is still there. An error where the feed was
+    /// purged, since its exported records lack the end.
     async fn export_feed(
         &self,
         name: &FeedName,
         to: &mpsc::Sender<ExportRecord>,
     ) -> Result<bool, StoreError> {
         let (taker, blocks) = (to.clone(), self.inner.blocks);
-        let handed = self.inner.read_feed(name, Vec::new(), move |feed, head| {
+        let exported = self.inner.read_feed(name, FirstRead::default(), move |feed, head| {
             let (mut waiting, mut bytes) = (Vec::new(), 0_usize);
-            let handed = feed.export(head, &mut |piece: ExportRecord| {
-                // Changes of the feed wait for whoever takes it only where it is large. Nobody blocks the thread of
-                // others.
+            let exported = feed.export(head, &mut |piece: ExportRecord| {
+                // Changes of the feed wait for the receiver only if the feed is large. In memory nothing may block
+                // the thread.
                 bytes = bytes.saturating_add(piece.size());
                 waiting.push(piece);
-                if !blocks || bytes < HANDED_LATER {
+                if !blocks || bytes < BUFFERED_BYTES {
                     return Ok(());
                 }
                 bytes = 0;
@@ -87,7 +88,7 @@ impl Store {
                 let sent = pieces.try_for_each(|piece| taker.blocking_send(piece));
                 sent.map_err(|_| None)
             });
-            match handed {
+            match exported {
                 Ok(()) => Ok((waiting, true)),
                 Err(None) => Ok((Vec::new(), false)),
                 Err(Some(error)) => Err(error),
@@ -98,17 +99,16 @@ impl Store {
                 std::io::Error::other(format!("the feed {name} was purged meanwhile; export anew"));
             StoreError::Io { doing: "hand over all feeds", source }
         };
-        let (waiting, mut is_taken) = handed.await?.ok_or_else(purged)?;
+        let (waiting, mut is_taken) = exported.await?.ok_or_else(purged)?;
         for piece in waiting {
             is_taken = is_taken && to.send(piece).await.is_ok();
         }
         Ok(is_taken)
     }
 
-    /// Takes in what another store of the same endpoint handed over, to its end: where the channel is
-    /// closed before that was said, it is not whole ([`StoreError::PartlyImported`]). Only into a store
-    /// that nothing was ever put into ([`StoreError::Occupied`]); after an error it is of no use.
-    /// Durable on return.
+    /// Imports the records of another store of the same endpoint. If the channel is closed before the end was sent,
+    /// the store stays unusable ([`StoreError::PartlyImported`]). Only into an empty store
+    /// ([`StoreError::Occupied`]); after an error it cannot be used. Durable on return.
     pub async fn import(&self, mut from: mpsc::Receiver<ImportMessage>) -> Result<(), CommitError> {
         let (mut pieces, mut bytes) = (Vec::new(), 0_usize);
         loop {
@@ -118,7 +118,7 @@ impl Store {
             if let Some(ImportMessage::Record(piece)) = message {
                 bytes = bytes.saturating_add(piece.size());
                 pieces.push(piece);
-                if pieces.len() < AT_ONCE && bytes < BYTES_AT_ONCE {
+                if pieces.len() < IMPORT_RECORDS && bytes < IMPORT_BYTES {
                     continue;
                 }
             }
@@ -129,7 +129,7 @@ impl Store {
             let taken = std::mem::take(&mut pieces);
             bytes = 0;
             let import = move |committer: &mut Committer| committer.import(&taken, is_last);
-            self.inner.ask(WriteScope::Identity, import).await?;
+            self.inner.submit(WriteScope::Identity, import).await?;
             if is_cut_off {
                 let path = self.inner.opened()?.records.engine().path().to_owned();
                 return Err(StoreError::PartlyImported { path }.into());
@@ -141,22 +141,26 @@ impl Store {
     }
 }
 
-/// Checks that the next piece fits: what whoever takes it in would refuse is damage here.
-fn check(fit: &mut Fit, codec: &RecordCodec, piece: &ExportRecord) -> Result<(), StoreError> {
+/// Checks that the next record fits: one that an import would refuse is damage here.
+fn check(
+    fit: &mut ExportCheck,
+    codec: &RecordCodec,
+    piece: &ExportRecord,
+) -> Result<(), StoreError> {
     fit.check(piece).map_err(|error| match error {
         StoreError::Unfit { what } => codec.damage(what),
         other => other,
     })
 }
 
-/// Reads what is handed over first, and the feeds that follow. Nobody waits for it: of each thing that is written
-/// meanwhile it has what was before or what is after.
+/// Reads the records that are exported first, and the names of the feeds that follow. Without locks: of each record
+/// that is written meanwhile, either state is exported.
 ///
-/// No poll state is newer than the content of its feed, which is read after this, as are the names of feeds with content:
-/// the copy would ask the publisher for what is newer than a document that it lacks, and be told that nothing is. An older
-/// one costs a poll. A feed that is purged meanwhile ends the export, or has left its mark, which is read last, and no poll
-/// state: those that are gone by then are left out. What is applied of a configuration is read before the feeds that it is
-/// about.
+/// Poll states are read before the content of feeds. A poll state that is newer than the content has a validator of a
+/// document that the copy lacks, so the publisher would answer 304 and the copy would never get it. An older one
+/// costs a poll. Purge marks are read last: a feed that is purged meanwhile either ends the export, or has left its
+/// mark and no poll state, and the poll state read before is left out. Applied origins are read before the feeds that
+/// they name.
 fn begin_export(
     records: &Records,
     newest: Epoch,
@@ -169,7 +173,7 @@ fn begin_export(
         let origin = StoreOrigin { fence, lineage, reached: newest, running };
         pieces.push(ExportRecord::Origin(Box::new(origin)));
     }
-    let origins = open::applied(records)?;
+    let origins = open::applied_origins(records)?;
     if !origins.0.is_empty() {
         pieces.push(ExportRecord::Sites(origins));
     }
@@ -181,26 +185,26 @@ fn begin_export(
     let left: HashSet<Vec<u8>> = left.collect::<Result<_, StoreError>>()?;
     polls.retain(|poll| left.contains(&keys::feed(&poll.feed)));
     pieces.extend(polls.into_iter().map(|one| ExportRecord::Poll(Box::new(one))));
-    let floors: BTreeMap<_, _> = open::floors(records)?.into_iter().collect();
-    let floors = floors.into_iter();
-    pieces.extend(floors.map(|(name, record)| ExportRecord::Floor(name, record.floor)));
+    let purged: BTreeMap<_, _> = open::read_purged(records)?.into_iter().collect();
+    let purged = purged.into_iter();
+    pieces.extend(purged.map(|(name, record)| ExportRecord::PurgeMark(name, record.mark)));
     Ok((pieces, names))
 }
 
-/// Bytes that are handed over as they are stored, oldest first, until those came that they differ from: each is read once,
-/// so that a copy has nothing that cannot be.
-struct Readable<'a> {
+/// Checks that exported bytes can be decoded, each once: collects differences, oldest first, until the bytes come
+/// that they are based on.
+struct DifferenceCheck<'a> {
     codec: &'a RecordCodec,
     class: Class,
     run: Vec<(Time, Vec<u8>, Bytes)>,
 }
 
-impl<'a> Readable<'a> {
+impl<'a> DifferenceCheck<'a> {
     const fn new(codec: &'a RecordCodec, class: Class) -> Self {
         Self { codec, class, run: Vec::new() }
     }
 
-    /// The next ones: since when they are there, and at which key.
+    /// Adds the next bytes, which are in force from `since` on, with their key.
     fn next<T: Record>(&mut self, since: Time, key: &[u8], bytes: Bytes) -> Result<(), StoreError> {
         let is_whole = self.codec.is_whole(self.class, key, &bytes)?;
         self.run.push((since, key.to_vec(), bytes));
@@ -210,7 +214,7 @@ impl<'a> Readable<'a> {
         Ok(())
     }
 
-    /// Nothing follows: each but the last is a difference to the next.
+    /// Decodes the collected bytes: each but the last is a difference to the next.
     fn end<T: Record>(&mut self) -> Result<(), StoreError> {
         let mut newer: Option<(Time, Vec<u8>)> = None;
         for (at, key, bytes) in self.run.drain(..).rev() {
@@ -230,22 +234,22 @@ impl<'a> Readable<'a> {
 }
 
 impl FeedRecords {
-    /// Hands the feed over. What could not be taken in, or read there, is an error.
+    /// Exports the feed. A record that could not be imported is an error.
     fn export(
         &self,
         head: &StateRecord,
         send: &mut dyn FnMut(ExportRecord) -> Result<(), ExportStop>,
     ) -> Result<(), ExportStop> {
         let (records, prefix) = (&self.records, keys::feed(&self.name));
-        let (name, mut fit) = (|| self.name.clone(), Fit::default());
+        let (name, mut fit) = (|| self.name.clone(), ExportCheck::default());
         let send = &mut |piece: ExportRecord| {
             check(&mut fit, records, &piece)?;
             send(piece)
         };
-        let mut frames = Readable::new(records, Class::Past);
+        let mut frames = DifferenceCheck::new(records, Class::Past);
         for entry in records.entries(Class::Past, &prefix) {
             let (key, frame) = entry?;
-            let since = records.of_key(Class::Past, &key, keys::past_since(&key))?;
+            let since = records.read_key(Class::Past, &key, keys::past_since(&key))?;
             frames.next::<FrameRecord>(since, &key, frame.clone())?;
             send(ExportRecord::Past(name(), since, Some(frame)))?;
         }
@@ -259,13 +263,13 @@ impl FeedRecords {
         if !held.is_empty() {
             send(ExportRecord::Held(name(), held))?;
         }
-        // Both in the order of ids.
+        // Items and texts are in the order of ids.
         let mut texts = records.entries(Class::Texts, &prefix).peekable();
         for item in self.items() {
             let item = item?;
             let of_item = keys::item(&self.name, &item.known.id);
             send(ExportRecord::Item(name(), Box::new(item)))?;
-            let mut bodies = Readable::new(records, Class::Texts);
+            let mut bodies = DifferenceCheck::new(records, Class::Texts);
             let is_behind = |key: &[u8]| key > &of_item[..] && !key.starts_with(&of_item);
             while let Some(entry) =
                 texts.next_if(|entry| !entry.as_ref().is_ok_and(|(key, _)| is_behind(key)))
@@ -274,7 +278,7 @@ impl FeedRecords {
                 if !key.starts_with(&of_item) {
                     continue;
                 }
-                let (_, tick) = records.of_key(Class::Texts, &key, keys::split_text(&key))?;
+                let (_, tick) = records.read_key(Class::Texts, &key, keys::split_text(&key))?;
                 let text = Box::new(records.decode_text(&key, &text)?);
                 let body = text.body.clone();
                 send(ExportRecord::Text(name(), tick, text))?;
@@ -289,7 +293,7 @@ impl FeedRecords {
         }
         for block in records.scan::<Vec<Event>>(Class::Events, &prefix) {
             let (key, events) = block?;
-            let number = records.of_key(Class::Events, &key, keys::number(&key))?;
+            let number = records.read_key(Class::Events, &key, keys::number(&key))?;
             send(ExportRecord::Events(name(), number, events))?;
         }
         for record in self.archive_records() {
@@ -304,13 +308,13 @@ impl FeedRecords {
     }
 }
 
-/// What came so far of the feed that is being taken in.
+/// The progress of an import.
 #[derive(Default)]
 pub(super) struct Importer {
-    fit: Fit,
-    /// The item whose texts come.
+    fit: ExportCheck,
+    /// The item that the next texts belong to.
     item: Option<SyncId>,
-    /// The archive whose blocks come, and how many came.
+    /// The archive that the next blocks belong to, and how many came.
     archive: (u64, u32),
 }
 
@@ -320,7 +324,7 @@ impl Importer {
         self.fit.end()
     }
 
-    /// The entries of a piece, and what its group shows.
+    /// Adds the writes of a record, and notes what its group publishes.
     pub(super) fn piece(
         &mut self,
         committer: &mut Committer,
@@ -337,12 +341,12 @@ impl Importer {
         }
         match piece {
             ExportRecord::Origin(origin) => committer.go_on_from(origin)?,
-            ExportRecord::Log(sealed) => {
-                for (place, announced) in (0_u32..).zip(&sealed.changes) {
-                    committer::log(codec, writes, (sealed.epoch, place, sealed.at), announced)?;
+            ExportRecord::Log(closed) => {
+                for (place, announced) in (0_u32..).zip(&closed.changes) {
+                    committer::log(codec, writes, (closed.epoch, place, closed.at), announced)?;
                 }
-                committer.sealed = (sealed.epoch, sealed.at);
-                committer.group.reached = Some(committer.sealed);
+                committer.newest = (closed.epoch, closed.at);
+                committer.group.reached = Some(committer.newest);
             }
             ExportRecord::Feed(record) => {
                 codec.put(writes, Class::Feeds, keys::feed(&record.name), &**record)?;
@@ -355,9 +359,9 @@ impl Importer {
             ExportRecord::Subscription(one) => {
                 codec.put(writes, Class::Subscriptions, keys::subscription(one.id()), &**one)?;
             }
-            ExportRecord::Floor(feed, floor) => {
+            ExportRecord::PurgeMark(feed, mark) => {
                 let key = keys::of_kind(keys::PURGED, feed);
-                let record = FloorRecord { floor: *floor, sweeping: false };
+                let record = PurgeRecord { mark: *mark, sweeping: false };
                 codec.put(writes, Class::Marks, key, &record)?;
             }
             ExportRecord::Sites(origins) => {
@@ -368,7 +372,7 @@ impl Importer {
         Ok(())
     }
 
-    /// The entries of a part of a feed. The last one is its state, which is answered.
+    /// Adds the writes of a record of a feed. The last one is its state, which is answered.
     fn part(
         &mut self,
         feed: &mut FeedWriter<'_>,
@@ -433,10 +437,10 @@ mod tests {
     use crate::embedded::OpenRequest;
     use crate::engine::{Engine as _, EngineCall, MemoryEngine, WatchedEngine};
 
-    /// A feed comes, or goes, at one of the reads with which an export begins.
+    /// A feed is added, or purged, during one of the first reads of an export.
     #[test]
     fn a_poll_state_is_exported_only_with_the_content_of_its_feed() {
-        let (feed, plain) = (make::feed("news"), Records::of(Arc::new(MemoryEngine::default())));
+        let (feed, plain) = (make::feed("news"), Records::new(Arc::new(MemoryEngine::default())));
         let (mut comes, key) = (Writes::new(), keys::feed(&feed));
         plain.put(&mut comes, Class::Feeds, key.clone(), &make::record("news")).unwrap();
         plain.put(&mut comes, Class::Polls, key.clone(), &make::poll_state("news")).unwrap();
@@ -445,7 +449,7 @@ mod tests {
         for at in [Class::States, Class::Feeds, Class::Polls] {
             for (before, then) in [(&Writes::new(), &comes), (&comes, &goes)] {
                 let memory = Arc::new(MemoryEngine::default());
-                let plain = Records::of(Arc::<MemoryEngine>::clone(&memory));
+                let plain = Records::new(Arc::<MemoryEngine>::clone(&memory));
                 open::begin(&plain, open::inspect(&plain).unwrap(), OpenRequest::default())
                     .unwrap();
                 memory.apply(before.clone()).unwrap();
@@ -456,7 +460,7 @@ mod tests {
                 });
                 let watched = WatchedEngine { engine: memory, watch };
                 let (pieces, names) =
-                    begin_export(&Records::of(Arc::new(watched)), Epoch(0)).unwrap();
+                    begin_export(&Records::new(Arc::new(watched)), Epoch(0)).unwrap();
                 let has_poll = pieces.iter().any(|piece| matches!(piece, ExportRecord::Poll(_)));
                 assert!(!has_poll || names.contains(&feed), "at {}", at.name());
             }

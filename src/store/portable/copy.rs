@@ -1,4 +1,4 @@
-//! What a copy is made of: everything of a store, so that whoever followed that one notices.
+//! Makes a copy of a store, whose clients can notice that it is one.
 
 use super::{ExportRecord, StoreOrigin};
 use crate::record::StateRecord;
@@ -6,14 +6,14 @@ use crate::{ClosedEpoch, Epoch, LoggedChange, endpoint};
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedState, Gap, Lineage, Tick, Time};
 
-/// How many feeds one epoch announces that begin anew.
+/// The most feeds that one epoch announces as restarted.
 const ANNOUNCED: usize = 256;
 
-/// Makes the pieces of a store into those of a copy, which begins a life of its own.
+/// Converts the exported records of a store to those of a copy with a new identity.
 ///
-/// The other store may have gone on, and its clients with it. In the copy each feed begins a new
-/// window (`restarted`), and the log announces them all, so that who follows the log, SUP documents
-/// or a hub looks at each. The claims of the other are not the copy's.
+/// The original may have gone on, and its clients with it. In the copy each feed begins a new window (`restarted`),
+/// and the change log announces all of them, so that readers of the log, of SUP documents and of the hub check each
+/// feed. The claims of the original are removed.
 #[derive(Debug)]
 pub struct Copying {
     known: Time,
@@ -23,13 +23,12 @@ pub struct Copying {
 }
 
 impl Copying {
-    /// A copy that is made at the time `now`. `known`: the last moment that the pieces know of
-    /// ([`ExportRecord::latest`]).
+    /// Makes a copy at the time `now`. `known`: the latest time in the records ([`ExportRecord::latest`]).
     pub const fn new(known: Time, now: Time) -> Self {
         Self { known, now, last: (Epoch(0), Time::MIN), begun: Vec::new() }
     }
 
-    /// A piece of the other store, as the copy has it.
+    /// Converts a record of the original.
     pub fn piece(&mut self, piece: ExportRecord) -> ExportRecord {
         match piece {
             ExportRecord::Origin(origin) => {
@@ -49,7 +48,7 @@ impl Copying {
         }
     }
 
-    /// What comes after the last piece: the epochs that announce the feeds.
+    /// The records after the last one: the epochs that announce the feeds.
     pub fn end(self) -> impl Iterator<Item = ExportRecord> {
         let (Epoch(last), at) = (self.last.0, self.now.max(self.last.1));
         let parts: Vec<_> = self.begun.chunks(ANNOUNCED).map(<[_]>::to_vec).collect();
@@ -59,19 +58,18 @@ impl Copying {
     }
 }
 
-/// What the log says of a feed that begins anew, where it ever said anything of it.
+/// The log entry of a restarted feed, if it ever had one.
 pub(crate) fn announcement(feed: &FeedName, state: &FeedState) -> Option<LoggedChange> {
     let (feed, revision) = (feed.clone(), state.revision);
     state.tick.map(|tick| LoggedChange { feed, tick, revision, versions: 0 })
 }
 
-/// The state of a feed that goes on from a copy, at the time `now`. `known`: the last moment that the
-/// copy knows of ([`ExportRecord::latest`]).
+/// The state of a feed that restarts from a copy, at the time `now`. `known`: the latest time in the copy
+/// ([`ExportRecord::latest`]).
 ///
-/// The store that it was copied from may have gone on, and subscribers with it: they hold ticks and
-/// tags that this one does not know. So a new window begins after all of them, and every subscriber
-/// finds itself out of sync and reads the complete feed (SSE 1.0 section 4.1). That the copy does not know
-/// what was made since is noted ([`gap`](tidegate_core::model::FeedState::gap)).
+/// The original may have gone on, and its subscribers hold ticks and tags that the copy does not know. So a new
+/// window begins after all of them: every subscriber finds itself out of sync and reads the complete feed (SSE 1.0
+/// section 4.1). The unknown interval is noted ([`gap`](tidegate_core::model::FeedState::gap)).
 pub fn restarted(mut head: StateRecord, known: Time, now: Time) -> StateRecord {
     let state = &mut head.state;
     let second = Duration::from_secs(1);
@@ -89,7 +87,7 @@ pub fn restarted(mut head: StateRecord, known: Time, now: Time) -> StateRecord {
     state.updated_at = now.max(state.updated_at.plus(second));
     match endpoint::random_mark() {
         Some(mark) => state.lineage.go_on(mark, found),
-        // Nobody could tell what was made from now on: nothing is claimed of any revision.
+        // Unknown which opening made the next revisions: claim none.
         None => state.lineage = Lineage::default(),
     }
     head

@@ -1,16 +1,16 @@
-//! The fingerprint of everything that a store keeps.
+//! The fingerprint of the content of a store.
 
 use super::ExportRecord;
 use crate::StoreError;
 use xxhash_rust::xxh3::Xxh3Default;
 
-/// The fingerprint of the pieces of a store, in the order in which each store hands them over. What the store had reached
-/// does not count: each opening changes it.
+/// The fingerprint of exported records, in the order of their export. The [`StoreOrigin`](super::StoreOrigin) is not
+/// part of it: each opening changes that.
 #[derive(Clone, Default)]
 pub struct ExportDigest(Xxh3Default);
 
 impl ExportDigest {
-    /// Adds the next piece.
+    /// Adds the next record.
     pub fn put(&mut self, piece: &ExportRecord) -> Result<(), StoreError> {
         if !matches!(piece, ExportRecord::Origin(_)) {
             let bytes = postcard::to_stdvec(piece);

@@ -1,5 +1,5 @@
-//! The file: a heading, then one zstd stream of frames: the head, the pieces in their order, and the end
-//! with a fingerprint of all before it. Each frame is its length and a record.
+//! The export file: a heading, then one zstd stream of frames: the head, the records in their order, and the end with
+//! a fingerprint of all before it. Each frame is its length and a record.
 
 use super::ExportRecord;
 use crate::limits::VALUE_LIMIT;
@@ -9,32 +9,32 @@ use std::io::{self, BufReader, Read, Write};
 use tidegate_core::model::{EndpointId, SupIdBasis};
 use xxhash_rust::xxh3::Xxh3Default;
 
-/// What the file begins with.
+/// The first bytes of the file.
 pub const MAGIC: &[u8] = b"tidegate export\n";
-/// The format that is written and read. It stands before the first frame.
+/// The format number, before the first frame.
 pub(super) const FORMAT: u32 = 1;
 /// The longest frame, in bytes: an item with its newest bytes and its conflicts.
 pub(super) const FRAME_LIMIT: usize = 2 * VALUE_LIMIT + 64 * 1024;
-/// The most bytes of numbers and lengths in a frame: lists of almost nothing take many times their bytes in memory.
+/// The most bytes of numbers and lengths in a frame: lists of empty values take many times their bytes in memory.
 const NUMBERS_LIMIT: usize = 4 << 20;
-/// How far back zstd may have to look, as the power of two: four times as far as is written.
+/// The largest zstd window that is read, as the power of two: four times the one that is written.
 const WINDOW_LOG: u32 = 24;
 /// The zstd level: written once, and read seldom.
 const LEVEL: i32 = 9;
 
-/// What a file says before its pieces.
+/// The head of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExportHead {
-    /// Whose state it is.
+    /// The endpoint of the gateway.
     pub endpoint: EndpointId,
-    /// What the SUP ids of its feeds are made of.
+    /// The basis of the SUP ids of its feeds.
     pub sup_ids: SupIdBasis,
 }
 
-/// A frame. The order of its kinds is part of the format.
+/// A frame. The order of the variants is part of the format.
 #[derive(Debug, Serialize, Deserialize)]
 enum Frame {
-    /// What stands before the pieces.
+    /// The head.
     Head(ExportHead),
     Piece(ExportRecord),
     /// How many frames there were, and their fingerprint.
@@ -44,7 +44,7 @@ enum Frame {
     },
 }
 
-/// Why a file is not, or cannot be, the state of a gateway.
+/// The reason why a file is not, or cannot be, the state of a gateway.
 #[derive(Debug, thiserror::Error)]
 pub enum PortableError {
     /// It is another file.
@@ -60,7 +60,7 @@ pub enum PortableError {
         /// The format of this program.
         known: u32,
     },
-    /// It is not as it was written, or not all of it is there.
+    /// It is damaged or truncated.
     #[error("it is damaged or cut off: {0}; nothing of it was taken")]
     Damaged(String),
     /// Reading or writing failed.
@@ -80,7 +80,7 @@ fn unread(error: &io::Error) -> PortableError {
     damaged(&error.to_string())
 }
 
-/// What was written or read.
+/// Counts of records that were written or read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ExportTotals {
     /// Records of feeds.
@@ -128,13 +128,13 @@ impl<W: Write> ExportWriter<W> {
         Ok(())
     }
 
-    /// Writes a piece.
+    /// Writes a record.
     pub fn put(&mut self, piece: ExportRecord) -> Result<(), PortableError> {
         self.totals.note(&piece);
         self.frame(&Frame::Piece(piece))
     }
 
-    /// Ends the file; answers what stands in it and where it was written to.
+    /// Ends the file; answers the counts and the writer.
     pub fn finish(mut self) -> Result<(ExportTotals, W), PortableError> {
         self.frame(&Frame::End { frames: self.frames, digest: self.digest.digest128() })?;
         let mut to = self.to.finish()?;
@@ -143,7 +143,7 @@ impl<W: Write> ExportWriter<W> {
     }
 }
 
-/// Reads the state of a gateway. Whatever the bytes are, it answers, and takes the memory of a single piece.
+/// Reads the state of a gateway. Safe for any bytes, and needs the memory of one record.
 pub struct ExportReader<R: Read> {
     from: zstd::stream::read::Decoder<'static, BufReader<R>>,
     head: ExportHead,
@@ -187,17 +187,17 @@ impl<R: Read> ExportReader<R> {
         Ok(reader)
     }
 
-    /// What it says before its pieces.
+    /// The head.
     pub const fn head(&self) -> &ExportHead {
         &self.head
     }
 
-    /// What was read so far.
+    /// The counts so far.
     pub const fn totals(&self) -> ExportTotals {
         self.totals
     }
 
-    /// The next piece; `None` once all were read and the file proved whole.
+    /// The next record; `None` once all were read and the fingerprint is right.
     pub fn next_piece(&mut self) -> Result<Option<ExportRecord>, PortableError> {
         if self.ended {
             return Ok(None);
@@ -211,7 +211,7 @@ impl<R: Read> ExportReader<R> {
         Ok(Some(piece))
     }
 
-    /// The next frame. Where it is the end, the file is whole.
+    /// The next frame. At the end frame, the fingerprint is right.
     fn frame(&mut self) -> Result<Frame, PortableError> {
         let mut head = [0; 4];
         self.from.read_exact(&mut head).map_err(|error| unread(&error))?;
@@ -219,7 +219,7 @@ impl<R: Read> ExportReader<R> {
         if length > FRAME_LIMIT {
             return Err(damaged("a record is longer than any that is written"));
         }
-        // Made as it is read, so that a length that lies costs nothing.
+        // Allocated while reading, so that a false length costs nothing.
         let mut record = Vec::new();
         let most = u64::try_from(length).unwrap_or(u64::MAX);
         let read = self.from.by_ref().take(most).read_to_end(&mut record);
@@ -241,7 +241,7 @@ impl<R: Read> ExportReader<R> {
         if !is_whole {
             return Err(damaged("its fingerprint is another"));
         }
-        // Reading on makes zstd check its own end; and nothing may stand behind it.
+        // Reading on makes zstd check its own end; nothing may follow.
         let behind = self.from.read(&mut [0]).map_err(|error| unread(&error))?;
         if behind > 0 || self.from.get_mut().read(&mut [0])? > 0 {
             return Err(damaged("something stands behind its end"));

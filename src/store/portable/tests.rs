@@ -34,7 +34,7 @@ fn read(bytes: &[u8]) -> Result<Vec<ExportRecord>, PortableError> {
 fn every_bit_and_every_byte_counts() {
     let pieces = [
         ExportRecord::Sites(specimen(1)),
-        ExportRecord::Floor(specimen(2), specimen(3)),
+        ExportRecord::PurgeMark(specimen(2), specimen(3)),
         ExportRecord::Log(specimen(4)),
         ExportRecord::Log(specimen(5)),
     ];

@@ -1,4 +1,4 @@
-//! Connections to the database: from the address, with TLS where that asks for it, each with the same settings.
+//! Connections to the database: by its address, with TLS where that asks for it, each with the same settings.
 
 use super::statements::{DURABILITY, SETTINGS, WAIT_FOR_DISK};
 use crate::error::AWAY;
@@ -18,32 +18,32 @@ use tokio_postgres::types::{FromSql, ToSql};
 use tokio_postgres::{Client, Config, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// The most connections: as many as read and write at a time, and some that are just let go of.
+/// The most connections: one for each read or write at a time, and some that are being released.
 pub(super) const CONNECTIONS: usize = 20;
-/// Those beside them that look, and say that this gateway lives: they do not wait behind what waits for a table.
+/// The connections of refreshes and lease renewals, which must not wait behind transactions that wait for a lock.
 pub(super) const LOOK_CONNECTIONS: usize = 2;
-/// How long one is waited for.
+/// How long connecting may take.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
-/// How long anybody waits for one that is free.
+/// How long a caller waits for a free connection.
 const POOL_TIME: Duration = Duration::from_secs(20);
-/// How long the answer to a statement is waited for: longer than the database takes to give up itself.
+/// How long the answer to a statement may take: longer than the time-out of the database itself.
 pub(super) const ANSWER_TIME: Duration = Duration::from_secs(40);
 /// The port of PostgreSQL where an address names none.
 const DEFAULT_PORT: u16 = 5432;
 /// How long bytes may stay unacknowledged before a connection counts as dead.
 const UNACKNOWLEDGED_TIME: Duration = Duration::from_secs(8);
-/// How long a connection says nothing before it is tried whether it still goes through.
+/// How long a connection may be idle before it is probed.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(60);
 
-/// What an address of a database says, without its password.
+/// A parsed address of a database, without its password.
 pub(super) struct DatabaseAddress {
     config: Config,
-    /// As messages show it.
+    /// Its form in messages.
     pub(super) shown: String,
 }
 
 impl DatabaseAddress {
-    /// Reads an address. What is wrong with it is said without it: it may have a password.
+    /// Parses an address. Errors do not quote it: it may have a password.
     pub(super) fn parse(text: &str) -> Result<Self, StoreError> {
         let unread = |why: String| StoreError::failed("read store.url", why);
         let mut config = Config::from_str(text).map_err(|error| unread(error.to_string()))?;
@@ -51,11 +51,11 @@ impl DatabaseAddress {
             return Err(unread("it names no host".to_owned()));
         }
         if config.get_target_session_attrs() == TargetSessionAttrs::Any {
-            // Of several hosts, the one that takes writes.
+            // Of several hosts, use the one that takes writes.
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
         if config.get_hosts().len() > 1 {
-            // One that takes a connection and says nothing, as a machine that hangs, is not asked first each time.
+            // A host that accepts connections and hangs is not tried first each time.
             config.load_balance_hosts(LoadBalanceHosts::Random);
         }
         if config.get_connect_timeout().is_none() {
@@ -73,14 +73,14 @@ impl DatabaseAddress {
         Ok(Self { config, shown })
     }
 
-    /// So many connections to it at most, none of which is open yet.
+    /// A pool of at most `most` connections, none of which is open yet.
     pub(super) fn pool(&self, most: usize) -> Result<Pool, StoreError> {
-        // What the operator names for publishers vouches for no database.
+        // The certificates that are trusted for publishers are not trusted for the database.
         let trust = ServerTrust::with(&[]).map_err(|error| unprepared(error.into()))?;
         self.pool_by(trust, most)
     }
 
-    /// The same, where servers are believed by this.
+    /// A pool whose servers are verified by `trust`.
     fn pool_by(&self, trust: ServerTrust, most: usize) -> Result<Pool, StoreError> {
         if self.config.get_ssl_mode() == SslMode::Require && !trust.has_authorities {
             return Err(unprepared(NO_AUTHORITIES.into()));
@@ -116,7 +116,7 @@ fn shown_hosts(address: &Config) -> String {
     shown.join(", ")
 }
 
-/// Why there can be no connections.
+/// The error where there can be no connections.
 fn unprepared(error: Box<dyn std::error::Error + Send + Sync>) -> StoreError {
     StoreError::failed("prepare its connections", error)
 }
@@ -144,15 +144,15 @@ pub(super) async fn is_so(pool: &Pool, question: &str) -> Result<bool, SqlError>
     on_connection(pool, CONNECT_TIME, asking).await
 }
 
-/// Why a database is refused that loses what it acknowledged.
+/// The error of a database that loses acknowledged commits.
 const NO_FSYNC: &str = "the database runs with fsync = off, so a loss of power would take back what was \
     acknowledged; set fsync = on in postgresql.conf";
 
-/// Why a database is refused that cannot have every character that people read.
+/// The error of a database that cannot store every character.
 const NOT_UTF8: &str = "the database is not encoded as UTF-8, so it cannot have every address and name: create one \
     with ENCODING 'UTF8' TEMPLATE template0";
 
-/// A connection that is free.
+/// Takes a free connection.
 pub(super) async fn connection(pool: &Pool) -> Result<Object, SqlError> {
     pool.get().await.map_err(|error| match error {
         PoolError::Backend(error) => SqlError::Database(error),
@@ -165,13 +165,13 @@ pub(super) async fn connection(pool: &Pool) -> Result<Object, SqlError> {
     })
 }
 
-/// Closes the connections that nobody uses: they may lead to a machine that hangs.
+/// Closes idle connections: they may lead to a host that hangs.
 pub(super) fn close_idle(pool: &Pool) {
     drop(pool.retain(|_, _| false));
 }
 
-/// Does something once on a connection, both within a time. One on which it fails is closed: what it had begun is rolled
-/// back.
+/// Runs `work` on a connection, within a time limit. If it fails, the connection is closed, which rolls back what it
+/// began.
 pub(super) async fn on_connection<T>(
     pool: &Pool,
     limit: Duration,
@@ -180,29 +180,29 @@ pub(super) async fn on_connection<T>(
     let until = Instant::now() + limit;
     let connecting = timeout_at(until, connection(pool)).await;
     let client = connecting.unwrap_or(Err(SqlError::Late))?;
-    // Unless it is given back it is closed: also where nobody waits any more for what was asked on it.
+    // Closed unless it is given back: also where the caller is dropped.
     let client = guard(client, |client| drop(Object::take(client)));
     let done = timeout_at(until, work(&client)).await.unwrap_or(Err(SqlError::Late));
     match &done {
         Ok(_) => drop(ScopeGuard::into_inner(client)),
-        // The others may lead to the same machine.
+        // Idle connections may lead to the same host.
         Err(SqlError::Late) => close_idle(pool),
         Err(_) => {}
     }
     done
 }
 
-/// Waits as long for what is asked of the database as any answer is waited for.
+/// Limits the time of a query to that of any answer.
 pub(super) async fn in_time<T>(
     asked: impl Future<Output = Result<T, SqlError>>,
 ) -> Result<T, SqlError> {
     timeout(ANSWER_TIME, asked).await.unwrap_or(Err(SqlError::Late))
 }
 
-/// What is passed to a statement.
+/// The parameters of a statement.
 pub(super) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// Asks for rows.
+/// Queries rows.
 pub(super) async fn query(
     client: &Object,
     text: &str,
@@ -212,7 +212,7 @@ pub(super) async fn query(
     Ok(client.query(&statement, parameters).await?)
 }
 
-/// Executes a statement; how many rows it met.
+/// Executes a statement; answers the number of rows.
 pub(super) async fn execute(
     client: &Object,
     text: &str,
@@ -222,24 +222,24 @@ pub(super) async fn execute(
     Ok(client.execute(&statement, parameters).await?)
 }
 
-/// A column of a row. One that cannot be read is no connection that was lost.
+/// Decodes a column of a row. An error here is no lost connection.
 pub(super) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, SqlError> {
     row.try_get(column).map_err(|error| SqlError::Refused(in_words(&error)))
 }
 
-/// The row that there is.
+/// The only row.
 pub(super) fn only(rows: &[Row]) -> Result<&Row, SqlError> {
     rows.first().ok_or_else(|| SqlError::Refused("it has no row where there is one".to_owned()))
 }
 
-/// Why a statement was not answered.
+/// The reason why a statement was not answered.
 #[derive(Debug)]
 pub(super) enum SqlError {
-    /// What the database or the connection said.
+    /// An error of the database or the connection.
     Database(tokio_postgres::Error),
-    /// Nothing was answered in time.
+    /// There was no answer in time.
     Late,
-    /// The database is not to be used, or an answer is none that there can be.
+    /// The database is unsuitable, or its answer is invalid.
     Refused(String),
 }
 
@@ -250,7 +250,7 @@ impl From<tokio_postgres::Error> for SqlError {
 }
 
 impl SqlError {
-    /// Whether it may be over soon: the connection was cut, or the database starts, stops or hands over.
+    /// Whether it may pass soon: the connection was cut, or the database starts, stops or fails over.
     pub(super) fn is_passing(&self) -> bool {
         match self {
             Self::Late => true,
@@ -292,13 +292,13 @@ impl SqlError {
     }
 }
 
-/// What the database does, where that is more than that it cannot be reached.
+/// The known reason in errors, where there is a better one than that the database does not answer.
 fn known_cause(code: Option<&str>, said: &str) -> Option<&'static str> {
     match code {
         Some("25006") => Some(NO_WRITES),
         // A prepared statement is not there, or there already: each is on one connection, and stays there.
         Some("26000" | "42P05") => Some(POOLER),
-        // What the client itself found.
+        // Errors of the client itself.
         None if said.contains("server does not support TLS") => Some(NO_TLS),
         None if said.contains("database does not allow writes") => Some(NO_WRITES),
         None if said.contains("UnknownIssuer") => Some(UNKNOWN_AUTHORITY),

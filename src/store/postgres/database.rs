@@ -1,4 +1,4 @@
-//! A gateway's connections to its database, and its row among the gateways over it.
+//! The connections of a gateway to its database, and its row among the gateways that share it.
 
 use super::connect::{
     ANSWER_TIME, CONNECTIONS, DatabaseAddress, LOOK_CONNECTIONS, SqlError, close_idle, connection,
@@ -6,12 +6,12 @@ use super::connect::{
 };
 use super::engine::PostgresEngine;
 use super::statements::{
-    ANALYZE, BEAT, FORGET_GATEWAYS, FORMAT, GATEWAYS, HAS_TABLES, KEPT_POSITIONS, LEAVE, LOOK,
-    NUMBER, POSITION, TABLES, VERSION,
+    ANALYZE, BEAT, FORGET_GATEWAYS, FORMAT, GATEWAYS, HAS_TABLES, KEPT_POSITIONS, LEAVE, NUMBER,
+    POSITION, READ_NOTES, TABLES, VERSION,
 };
 use super::transaction::OpenTransaction;
 use crate::embedded::WriteScope;
-use crate::engine::RecordKey;
+use crate::engine::FirstRead;
 use crate::gateways::{GatewayId, Gateways, KnownGateway};
 use crate::{StoreError, since_boot};
 use bytes::Bytes;
@@ -23,36 +23,36 @@ use tokio::runtime::Runtime;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::Row;
 
-/// How long a gateway counts as living that says nothing.
+/// The lease: how long a row counts as living without renewal.
 const LEASE: Duration = Duration::from_secs(10);
-/// How often it says that it lives.
+/// How often a gateway renews its row.
 const BEAT_EVERY: Duration = Duration::from_secs(1);
-/// How long a look may take: less than readers wait for it.
-const LOOK_TIME: Duration = Duration::from_secs(2);
-/// How long gathering statistics may take: longer than the database lets it.
+/// How long reading notes may take: less than readers wait for it.
+const NOTES_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long gathering statistics may take: longer than the time-out of the database.
 const GATHER_TIME: Duration = Duration::from_secs(310);
-/// How long a gateway leaves them alone then, whatever came of it.
+/// The pause after gathering statistics, successful or not.
 const GATHER_PAUSE: Duration = Duration::from_secs(600);
-/// How long giving up the row may take at the end.
+/// How long removing the row may take at the end.
 const LEAVE_TIME: Duration = Duration::from_secs(3);
-/// The part of a gateway's number that its name shows.
+/// How many digits of a gateway's number its name shows.
 const ID_SHOWN: i64 = 0xff_ffff;
-/// The threads that talk to the database.
+/// The number of threads that talk to the database.
 const THREADS: usize = 2;
 
-/// What a look saw of the notes behind a position.
-pub(crate) struct MemoryLook {
-    /// Up to where notes are numbered, and the last epoch.
+/// The notes of changes after a position.
+pub(crate) struct SeenNotes {
+    /// The last numbered position, and the last epoch.
     pub(crate) position: i64,
     pub(crate) epoch: u64,
-    /// Notes up to there may be forgotten.
+    /// Notes up to this position may have been removed.
     pub(crate) forgotten: i64,
-    /// Whether there are notes that have no number yet.
+    /// Whether there are notes without a number.
     pub(crate) has_more: bool,
     pub(crate) entries: Vec<NotedEntry>,
 }
 
-/// What the entries at a key are that was noted.
+/// The present entries at a noted key.
 pub(crate) struct NotedEntry {
     pub(crate) key: Vec<u8>,
     pub(crate) state: Option<Bytes>,
@@ -60,20 +60,20 @@ pub(crate) struct NotedEntry {
     pub(crate) identity: Option<Bytes>,
 }
 
-/// A gateway's connections to its database.
+/// The connections of a gateway to its database.
 pub(crate) struct Database {
     runtime: Option<Runtime>,
     pub(super) pool: Pool,
-    look_pool: Pool,
+    follow_pool: Pool,
     shown: String,
     gateways: Arc<Gateways>,
 }
 
 impl Database {
-    /// Connects, makes the tables where there are none, and says that this gateway lives.
+    /// Connects, makes the tables where there are none, and adds the row of this gateway.
     pub(super) fn open(url: &str) -> Result<Arc<Self>, StoreError> {
         let address = DatabaseAddress::parse(url)?;
-        let (pool, look_pool) = (address.pool(CONNECTIONS)?, address.pool(LOOK_CONNECTIONS)?);
+        let (pool, follow_pool) = (address.pool(CONNECTIONS)?, address.pool(LOOK_CONNECTIONS)?);
         let chance =
             getrandom::u64().map_err(|error| StoreError::failed("choose a name", error))?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -84,8 +84,8 @@ impl Database {
             .map_err(|source| StoreError::Io { doing: "start its threads", source })?;
         let gateways = Arc::new(Gateways::new(GatewayId((chance >> 1).cast_signed()), LEASE));
         let (runtime, shown) = (Some(runtime), address.shown);
-        let database = Self { runtime, pool, look_pool, shown, gateways };
-        let pool = database.look_pool.clone();
+        let database = Self { runtime, pool, follow_pool, shown, gateways };
+        let pool = database.follow_pool.clone();
         let format = database.run("make its tables", async move {
             on_connection(&pool, ANSWER_TIME, make_tables).await
         })?;
@@ -94,7 +94,7 @@ impl Database {
             let path = database.shown.clone();
             return Err(StoreError::Format { path, found: number(format), known: number(FORMAT) });
         }
-        let (pool, gateways) = (database.look_pool.clone(), Arc::clone(&database.gateways));
+        let (pool, gateways) = (database.follow_pool.clone(), Arc::clone(&database.gateways));
         let (shown, id) = (database.shown.clone(), gateways.id().0 & ID_SHOWN);
         let name = format!("process {} (gateway {id:06x})", std::process::id());
         let first = (pool.clone(), Arc::clone(&gateways), name.clone());
@@ -106,7 +106,7 @@ impl Database {
             loop {
                 sleep(BEAT_EVERY).await;
                 match beat(&pool, &gateways, &name).await {
-                    // A beat does not wait for it.
+                    // The renewal does not wait for it.
                     Ok(true) if gathering.is_empty() || gathering.try_join_next().is_some() => {
                         gathering.spawn(gather_statistics(write_pool.clone()));
                     }
@@ -122,24 +122,24 @@ impl Database {
         Ok(Arc::new(database))
     }
 
-    /// The database, as messages show it.
+    /// The name of the database in messages.
     pub(crate) fn shown(&self) -> &str {
         &self.shown
     }
 
-    /// The gateways over it.
+    /// The gateways that share it.
     pub(crate) const fn gateways(&self) -> &Arc<Gateways> {
         &self.gateways
     }
 
-    /// Does `work` on threads of its own.
+    /// Runs `work` on its own runtime.
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         if let Some(runtime) = &self.runtime {
             runtime.spawn(work);
         }
     }
 
-    /// Does `work` on threads of its own, and waits for it. Blocks.
+    /// Runs `work` on its own runtime, and waits for it. Blocks.
     pub(super) fn run<T: Send + 'static>(
         &self,
         doing: &'static str,
@@ -152,17 +152,16 @@ impl Database {
         done.map_err(|error| error.of_store(doing, &self.shown))
     }
 
-    /// The entries, each read for itself.
+    /// An engine that reads each entry by itself.
     pub(crate) fn engine(self: &Arc<Self>) -> PostgresEngine {
         PostgresEngine::new(Arc::clone(self), None)
     }
 
-    /// Begins a transaction that writes in this scope, or reads as of one moment; what is at these keys comes with it.
-    /// Blocks.
+    /// Begins a transaction that writes in `scope`, or a snapshot without one. Blocks.
     pub(crate) fn begin(
         self: &Arc<Self>,
         scope: Option<WriteScope>,
-        first: Vec<RecordKey>,
+        first: FirstRead,
     ) -> Result<PostgresEngine, StoreError> {
         let runtime = self.runtime.as_ref().ok_or(StoreError::Closed)?;
         let (pool, handle) = (self.pool.clone(), runtime.handle().clone());
@@ -173,11 +172,11 @@ impl Database {
         Ok(PostgresEngine::new(Arc::clone(self), Some(Arc::new(begun))))
     }
 
-    /// One that reads, with up to where notes are numbered. Blocks.
+    /// Begins a snapshot, with the last numbered position. Blocks.
     pub(crate) fn snapshot_with_position(
         self: &Arc<Self>,
     ) -> Result<(PostgresEngine, i64), StoreError> {
-        let engine = self.begin(None, Vec::new())?;
+        let engine = self.begin(None, FirstRead::default())?;
         let position = engine.ask("read", |client| async move {
             let rows = query(&client, POSITION, &[]).await?;
             get(only(&rows)?, 0)
@@ -185,10 +184,14 @@ impl Database {
         Ok((engine, position))
     }
 
-    /// What there is behind a position: all of one moment. `numbers`: notes are numbered first.
-    pub(crate) async fn look(&self, after: i64, numbers: bool) -> Result<MemoryLook, StoreError> {
-        let looking = async |client: &Object| {
-            let looking = client.prepare_cached(LOOK).await?;
+    /// Reads the notes after a position from one snapshot. `numbers`: number the committed notes first.
+    pub(crate) async fn read_notes(
+        &self,
+        after: i64,
+        numbers: bool,
+    ) -> Result<SeenNotes, StoreError> {
+        let read = async |client: &Object| {
+            let reading = client.prepare_cached(READ_NOTES).await?;
             let numbering = client.prepare_cached(NUMBER).await?;
             let number = async {
                 match numbers {
@@ -196,18 +199,18 @@ impl Database {
                     false => Ok(()),
                 }
             };
-            // In this order, one behind the other on one connection.
+            // Both are sent at once on one connection, in this order.
             let (numbered, rows) = tokio::join!(
                 biased;
                 number,
-                async { client.query(&looking, &[&after]).await },
+                async { client.query(&reading, &[&after]).await },
             );
             numbered?;
             let rows = rows?;
             let first = only(&rows)?;
             let position: i64 = get(first, 0)?;
             let entries = rows.iter().map(noted).collect::<Result<Vec<_>, _>>()?;
-            Ok(MemoryLook {
+            Ok(SeenNotes {
                 position,
                 epoch: u64::try_from(get::<i64>(first, 1)?).unwrap_or_default(),
                 forgotten: position.saturating_sub(KEPT_POSITIONS),
@@ -215,20 +218,20 @@ impl Database {
                 entries: entries.into_iter().flatten().collect(),
             })
         };
-        let looked = on_connection(&self.look_pool, LOOK_TIME, looking).await;
-        looked.map_err(|error| error.of_store("look at what was written", &self.shown))
+        let read = on_connection(&self.follow_pool, NOTES_TIMEOUT, read).await;
+        read.map_err(|error| error.of_store("look at what was written", &self.shown))
     }
 }
 
-/// Lets go of a database on a thread of its own runtime. The last one to do so waits for that, which none of those
-/// threads can that it has to wait for.
-pub(crate) fn let_go(database: Arc<Database>) {
+/// Drops a database on another thread: the last reference joins the threads of its runtime, which none of those can
+/// do.
+pub(crate) fn release_database(database: Arc<Database>) {
     if let Some(last) = Arc::into_inner(database) {
         drop(tokio::task::spawn_blocking(move || drop(last)));
     }
 }
 
-/// What a row of a look has of an entry.
+/// Decodes a row of the notes.
 fn noted(row: &Row) -> Result<Option<NotedEntry>, SqlError> {
     let value =
         |column| Ok::<_, SqlError>(get::<Option<&[u8]>>(row, column)?.map(Bytes::copy_from_slice));
@@ -236,7 +239,7 @@ fn noted(row: &Row) -> Result<Option<NotedEntry>, SqlError> {
     Ok(Some(NotedEntry { key, state: value(4)?, record: value(5)?, identity: value(6)? }))
 }
 
-/// Makes the tables where there are none; their format.
+/// Makes the tables where there are none; answers their format.
 async fn make_tables(client: &Object) -> Result<i32, SqlError> {
     if !get::<bool>(only(&query(client, HAS_TABLES, &[]).await?)?, 0)? {
         client.batch_execute(TABLES).await?;
@@ -249,7 +252,7 @@ fn unix_millis() -> i64 {
     i64::try_from(unix_nanos() / 1_000_000).unwrap_or(i64::MAX)
 }
 
-/// Gathers what the database needs to plan statements, and rests.
+/// Gathers the statistics of the query planner, and pauses.
 async fn gather_statistics(pool: Pool) {
     let gathering = async |client: &Object| Ok(client.batch_execute(ANALYZE).await?);
     if let Err(error) = on_connection(&pool, GATHER_TIME, gathering).await {
@@ -258,8 +261,8 @@ async fn gather_statistics(pool: Pool) {
     sleep(GATHER_PAUSE).await;
 }
 
-/// Says once that this gateway lives, and learns which ones do; whether so much was written that statistics are to be
-/// gathered.
+/// Renews the row of this gateway, and reads those of the others; answers whether so much was written that statistics
+/// are to be gathered.
 async fn beat(pool: &Pool, gateways: &Gateways, name: &str) -> Result<bool, SqlError> {
     let (began, asked, id) = (since_boot(), unix_millis(), gateways.id());
     let (polls, settings) = (gateways.polls(), gateways.published_settings());
@@ -292,7 +295,7 @@ async fn beat(pool: &Pool, gateways: &Gateways, name: &str) -> Result<bool, SqlE
 impl Drop for Database {
     fn drop(&mut self) {
         let Some(runtime) = self.runtime.take() else { return };
-        let (pool, id) = (self.look_pool.clone(), self.gateways.id().0);
+        let (pool, id) = (self.follow_pool.clone(), self.gateways.id().0);
         let (sender, answer) = mpsc::sync_channel(1);
         runtime.spawn(async move {
             let leaving = async |client: &Object| execute(client, LEAVE, &[&id]).await;

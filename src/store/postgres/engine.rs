@@ -1,5 +1,4 @@
-//! PostgreSQL as the store's database: one table of entries, by class and key; within a transaction, or each statement for
-//! itself.
+//! The engine over PostgreSQL: one table of entries, by class and key; in a transaction, or each statement by itself.
 
 use super::connect::{SqlError, connection, execute, get, in_time, only, query};
 use super::database::Database;
@@ -7,7 +6,8 @@ use super::statements::{FIRST, GET, GET_MANY, LAST, REMOVE_RANGE, SIZES};
 use super::transaction::{MemoryNotes, OpenTransaction, commit};
 use crate::StoreError;
 use crate::engine::{
-    Class, Engine, KeyOrder, KeyRange, MANY_BYTES, PORTION_BYTES, Portion, RecordKey, Writes,
+    Class, Engine, FirstRead, KeyOrder, KeyRange, MANY_BYTES, PORTION_BYTES, Portion, RecordKey,
+    Writes,
 };
 use bytes::Bytes;
 use deadpool_postgres::Object;
@@ -21,16 +21,16 @@ pub(crate) struct PostgresEngine {
     transaction: Option<Arc<OpenTransaction>>,
 }
 
-/// A class as the tables have it.
+/// The number of a class in the tables.
 pub(super) fn number(class: Class) -> i16 {
     i16::from(class as u8)
 }
 
-/// Behind every key: a name, or a random id that is shorter.
+/// A key after all others: names and random ids are shorter.
 const END_OF_KEYS: [u8; 32] = [u8::MAX; 32];
 
-/// The first key of a range, and the first behind it.
-fn bounds((begin, end): &KeyRange) -> (Vec<u8>, Vec<u8>) {
+/// The first key of a range, and the first key after it.
+pub(super) fn bounds((begin, end): &KeyRange) -> (Vec<u8>, Vec<u8>) {
     // The next key there can be.
     let next = |key: &[u8]| [key, &[0]].concat();
     let from = match begin {
@@ -46,14 +46,26 @@ fn bounds((begin, end): &KeyRange) -> (Vec<u8>, Vec<u8>) {
     (from, to)
 }
 
-/// Keys as statements take them: by class, and by key.
+/// Keys as parameters: classes, and keys.
 pub(super) fn columns(keys: &[RecordKey]) -> (Vec<i16>, Vec<Vec<u8>>) {
     keys.iter().map(|(class, key)| (number(*class), key.clone())).unzip()
 }
 
-/// What a row has of an entry.
+/// Decodes an entry of a row.
 pub(super) fn value(row: &Row) -> Result<Option<Bytes>, SqlError> {
     Ok(get::<Option<&[u8]>>(row, 0)?.map(Bytes::copy_from_slice))
+}
+
+/// The entries of rows with a key and a value each, of which at most `limit` were asked for.
+pub(super) fn portion(rows: &[Row], limit: usize) -> Result<Portion, SqlError> {
+    let (mut entries, mut taken) = (Vec::with_capacity(rows.len()), 0_usize);
+    for row in rows {
+        let (key, value) = (get::<Vec<u8>>(row, 0)?, get::<&[u8]>(row, 1)?);
+        taken = taken.saturating_add(value.len());
+        entries.push((key, Bytes::copy_from_slice(value)));
+    }
+    let has_more = entries.len() >= limit || taken >= PORTION_BYTES;
+    Ok(Portion { entries, has_more })
 }
 
 pub(super) fn limited(limit: usize) -> i64 {
@@ -68,13 +80,14 @@ impl PostgresEngine {
         Self { database, transaction }
     }
 
-    /// Writes and commits, where it is a transaction. After an error it is unknown whether that was done. Blocks.
+    /// Sends the writes and commits, in a transaction. After an error it is unknown whether they are committed.
+    /// Blocks.
     pub(crate) fn commit(&self, notes: MemoryNotes) -> Result<(), StoreError> {
         let (open, gateway) = (Arc::clone(self.opened()?), self.database.gateways().id());
         self.database.run("write", async move { in_time(commit(&open, notes, gateway)).await })
     }
 
-    /// What is known of an entry since the transaction began.
+    /// The entry as read or written in this transaction.
     fn known(&self, key: &RecordKey) -> Option<Option<Bytes>> {
         self.transaction.as_ref()?.first.get(key).cloned()
     }
@@ -84,7 +97,7 @@ impl PostgresEngine {
         self.transaction.as_ref().ok_or_else(none)
     }
 
-    /// Asks on the transaction's connection, or on any. Blocks.
+    /// Queries on the connection of the transaction, or on any. Blocks.
     pub(super) fn ask<T, F>(
         &self,
         doing: &'static str,
@@ -120,7 +133,7 @@ impl Engine for PostgresEngine {
         true
     }
 
-    fn snapshot(&self, first: Vec<RecordKey>) -> Result<Option<Arc<dyn Engine>>, StoreError> {
+    fn snapshot(&self, first: FirstRead) -> Result<Option<Arc<dyn Engine>>, StoreError> {
         Ok(Some(Arc::new(self.database.begin(None, first)?)))
     }
 
@@ -144,7 +157,7 @@ impl Engine for PostgresEngine {
         let (classes, keys) = columns(keys);
         self.ask("read", move |client| async move {
             let rows = query(&client, GET_MANY, &[&classes, &keys, &limited(MANY_BYTES)]).await?;
-            // Some of what is wanted is answered in any case.
+            // At least one value is answered.
             only(&rows)?;
             rows.iter().map(value).collect()
         })
@@ -157,6 +170,12 @@ impl Engine for PostgresEngine {
         order: KeyOrder,
         limit: usize,
     ) -> Result<Portion, StoreError> {
+        let first = self.transaction.as_ref().and_then(|open| open.first_portion.as_ref());
+        if let Some((of, whole, found)) = first
+            && (*of, whole, order) == (class, range, KeyOrder::Ascending)
+        {
+            return Ok(found.clone());
+        }
         let (class, (from, to)) = (number(class), bounds(range));
         self.ask("read", move |client| async move {
             let (rows, bytes) = (limited(limit), limited(PORTION_BYTES));
@@ -165,14 +184,7 @@ impl Engine for PostgresEngine {
                 KeyOrder::Descending => LAST,
             };
             let found = query(&client, text, &[&class, &from, &to, &rows, &bytes]).await?;
-            let (mut entries, mut taken) = (Vec::new(), 0_usize);
-            for row in found {
-                let (key, value) = (get::<Vec<u8>>(&row, 0)?, get::<&[u8]>(&row, 1)?);
-                taken = taken.saturating_add(value.len());
-                entries.push((key, Bytes::copy_from_slice(value)));
-            }
-            let has_more = entries.len() >= limit || taken >= PORTION_BYTES;
-            Ok(Portion { entries, has_more })
+            portion(&found, limit)
         })
     }
 
@@ -197,13 +209,13 @@ impl Engine for PostgresEngine {
         })
     }
 
-    /// What is applied is sent with the commit.
+    /// Writes are sent with the commit.
     fn apply(&self, writes: Writes) -> Result<(), StoreError> {
         self.opened()?.write(writes);
         Ok(())
     }
 
-    /// What is applied is sent later.
+    /// Writes are sent later.
     fn remove_range(&self, class: Class, range: &KeyRange) -> Result<bool, StoreError> {
         self.opened()?;
         let (class, (from, to)) = (number(class), bounds(range));

@@ -1,5 +1,5 @@
-//! What a person reads of an entry in the database, as JSON: the views of the tables have a column for each part. No
-//! credentials are among it.
+//! The readable form of an entry, as JSON: the views of the database have a column for each field. It has no
+//! credentials.
 
 use crate::engine::Class;
 use crate::record::{StateRecord, decode};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tidegate_core::model::{FeedRecord, PollState};
 use tidegate_core::websub::Subscription;
 
-/// An address without the user and password in it.
+/// Removes the user and password from an address.
 fn address(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let host_end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -17,7 +17,7 @@ fn address(url: &str) -> String {
     format!("{scheme}://{host}{path}")
 }
 
-/// Of an entry of a class that a gateway writes; `None` where people ask for nothing of it.
+/// The readable form of an entry; `None` for classes without a view.
 pub(super) fn of_entry(
     class: Class,
     key: &[u8],
@@ -64,14 +64,14 @@ pub(super) fn of_entry(
                 "failures": one.active.as_ref().map(|active| active.failures),
             })
         }
-        // Behind the time at which its epoch was closed.
+        // The closing time of its epoch comes first.
         Class::Log => return of_change(value.get(size_of::<i64>()..)?),
         _ => return None,
     };
     Some(text(shown))
 }
 
-/// Of a change in the log.
+/// The readable form of a change in the log.
 pub(super) fn of_change(value: &[u8]) -> Option<String> {
     let LoggedChange { feed, tick, revision, versions } = decode(value).ok()?;
     Some(text(json!({
@@ -82,7 +82,7 @@ pub(super) fn of_change(value: &[u8]) -> Option<String> {
     })))
 }
 
-/// The database's JSON has no zero character.
+/// Removes zero characters, which the JSON of the database cannot have.
 fn text(mut shown: Value) -> String {
     for value in shown.as_object_mut().into_iter().flat_map(|of| of.values_mut()) {
         if let Value::String(text) = value {

@@ -1,6 +1,6 @@
-//! Every statement that the database gets. They are narrow: what any PostgreSQL takes.
+//! All statements, in portable SQL of any PostgreSQL.
 
-/// A portion of a range in an order: bounded by its entries, and by the bytes of their values.
+/// A portion of a range in an order: limited in entries, and in bytes of their values.
 macro_rules! portion {
     ($order:literal) => {
         concat!(
@@ -15,16 +15,16 @@ macro_rules! portion {
     };
 }
 
-/// What each connection does first. A connection that waits, or whose gateway takes no answer, must not hold others up.
+/// Sent first on each connection. Time-outs, so that a connection that hangs does not hold others up.
 pub(super) const SETTINGS: &str = "SET default_transaction_isolation TO 'read committed'; \
     SET statement_timeout TO '30s'; SET lock_timeout TO '10s'; \
     SET idle_in_transaction_session_timeout TO '8s'; SET tcp_user_timeout TO '8s'";
-/// Whether commits wait for the disk, whether the disk is waited for at all, and what characters are stored as.
+/// Whether commits are synchronous, whether the server calls fsync, and its encoding.
 pub(super) const DURABILITY: &str = "SELECT current_setting('synchronous_commit'), current_setting('fsync'), current_setting('server_encoding')";
-/// Whether commits wait for a standby of the database, too.
+/// Whether commits wait for a standby.
 pub(super) const WAITS_FOR_STANDBY: &str = "SELECT current_setting('synchronous_standby_names') <> '' \
      AND current_setting('synchronous_commit') <> 'local'";
-/// For a connection whose database does not wait: commits have to.
+/// For a database without synchronous commits: makes those of this connection synchronous.
 pub(super) const WAIT_FOR_DISK: &str = "SET synchronous_commit TO 'on'";
 /// Whether there are tables.
 pub(super) const HAS_TABLES: &str = "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_class c \
@@ -33,38 +33,37 @@ pub(super) const HAS_TABLES: &str = "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_
 /// The version of the tables.
 pub(super) const VERSION: &str = "SELECT coalesce(max(version), 0) FROM tidegate_schema";
 
-/// A gateway says that it lives, whether it polls, and hashes of its settings.
+/// Renews the row of a gateway: whether it polls, and hashes of its settings.
 pub(super) const BEAT: &str = "INSERT INTO tidegate_gateway (id, name, beat_at, polls, settings) \
     VALUES ($1, $2, clock_timestamp(), $3, $4) ON CONFLICT (id) DO UPDATE \
     SET beat_at = EXCLUDED.beat_at, polls = EXCLUDED.polls, settings = EXCLUDED.settings";
-/// The gateways: how long ago each lived last; the time, in milliseconds; and whether the entries take four times the pages
-/// that the statistics know of.
+/// The gateways and the ages of their rows; the time, in milliseconds; and whether the entries take four times the
+/// pages that the statistics know of.
 pub(super) const GATEWAYS: &str = "SELECT id, name, polls, settings, \
     (extract(epoch FROM clock_timestamp() - beat_at) * 1000)::bigint, \
     (extract(epoch FROM clock_timestamp()) * 1000)::bigint, \
     (SELECT pg_relation_size(oid) > 4 * greatest(relpages, 16) * current_setting('block_size')::bigint \
         FROM pg_class WHERE oid = 'tidegate_entry'::regclass) FROM tidegate_gateway";
-/// Gathers the statistics that the planner needs, unless another gateway does. A plan that was made while there were few
-/// entries reads all of them, and is kept until then. Of many entries it takes longer than any other statement.
+/// Gathers the statistics of the query planner, unless another gateway does. A plan that was cached while there were
+/// few entries reads all of them until then. With many entries this takes longer than any other statement.
 pub(super) const ANALYZE: &str = "BEGIN; SET LOCAL statement_timeout TO '300s'; \
     ANALYZE (SKIP_LOCKED) tidegate_entry (class, key); COMMIT";
-/// Forgets those that have not lived for long.
+/// Removes rows of gateways that have long been dead.
 pub(super) const FORGET_GATEWAYS: &str =
     "DELETE FROM tidegate_gateway WHERE beat_at < clock_timestamp() - interval '1 hour'";
-/// A gateway ends.
+/// Removes the row of a gateway.
 pub(super) const LEAVE: &str = "DELETE FROM tidegate_gateway WHERE id = $1";
 
 /// Begins a write.
 pub(super) const BEGIN: &str = "BEGIN";
-/// Begins reads as of one moment. Whoever takes what is read may be slow.
+/// Begins a snapshot. Its reader may be slow.
 pub(super) const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
     SET LOCAL idle_in_transaction_session_timeout TO '600s'";
 pub(super) const COMMIT: &str = "COMMIT";
 pub(super) const ROLLBACK: &str = "ROLLBACK";
-/// Waits until no other transaction has the same to itself, and then as [`GET_MANY`].
+/// Locks a scope for this transaction, then as [`GET_MANY`].
 pub(super) const LOCK_AND_GET: &str = "SELECT tidegate_lock_and_get($1, $2, $3, $4)";
-/// Removes entries, sets others, and notes what a transaction did to what gateways have in memory, and what the change log
-/// is to say of it.
+/// Removes entries, sets others, and adds the notes of a transaction and its entries for the change log.
 pub(super) const WRITE: &str = "WITH removed AS (DELETE FROM tidegate_entry e \
     USING unnest($1::smallint[], $2::bytea[]) AS gone (class, key) \
     WHERE e.class = gone.class AND e.key = gone.key), \
@@ -78,35 +77,36 @@ pub(super) const WRITE: &str = "WITH removed AS (DELETE FROM tidegate_entry e \
 /// Removes a range.
 pub(super) const REMOVE_RANGE: &str =
     "DELETE FROM tidegate_entry WHERE class = $1 AND key >= $2 AND key < $3";
-/// Takes over the last epoch of another store.
+/// Sets the last epoch to that of an imported store.
 pub(super) const REACH: &str = "UPDATE tidegate_counter SET epoch = greatest(epoch, $1), \
     closed_at = greatest(closed_at, $2)";
 
-/// Numbers the notes that are committed, and logs the changes among them as the next epoch. Whoever has the counter's row
-/// does it, and whoever waits for the row sees then what was committed meanwhile: so nothing is ever added to a number
-/// or an epoch that was given out. It is one statement, so that a gateway that stands still does not keep the row.
+/// Numbers the committed notes, and logs the changes among them as the next epoch. The row of the counter is the
+/// lock: the next one to get it sees what was committed meanwhile, so a number or epoch that was given out never gets
+/// another change. It is one statement, so that a suspended gateway cannot hold the row.
 pub(super) const NUMBER: &str = "SELECT tidegate_number()";
-/// Notes behind a position are kept for so many positions, as `tidegate_number` has it.
+/// How many positions a note is kept for, as in `tidegate_number`.
 pub(super) const KEPT_POSITIONS: i64 = 16_384;
-/// How far the notes are numbered, whether there are others, and what those behind a position are of: all of one moment.
-pub(super) const LOOK: &str = "SELECT c.position, c.epoch, \
+/// The last numbered position, whether there are notes without a number, and the entries of the notes after a
+/// position: all from one snapshot.
+pub(super) const READ_NOTES: &str = "SELECT c.position, c.epoch, \
     EXISTS (SELECT 1 FROM tidegate_change w WHERE w.position IS NULL), n.key, s.value, f.value, i.value \
     FROM tidegate_counter c \
     LEFT JOIN (SELECT DISTINCT key FROM tidegate_change WHERE position > $1) AS n ON true \
     LEFT JOIN tidegate_entry s ON s.class = 7 AND s.key = n.key \
     LEFT JOIN tidegate_entry f ON f.class = 2 AND f.key = n.key \
     LEFT JOIN tidegate_entry i ON i.class = 1 AND i.key = n.key";
-/// How far the notes are numbered.
+/// The last numbered position.
 pub(super) const POSITION: &str = "SELECT position FROM tidegate_counter";
 /// A value.
 pub(super) const GET: &str = "SELECT value FROM tidegate_entry WHERE class = $1 AND key = $2";
-/// The first of many values, up to a number of bytes, in the order in which they are asked for.
+/// The first of many values, up to a number of bytes, in the order of the keys.
 pub(super) const GET_MANY: &str = "SELECT * FROM tidegate_get($1, $2, $3)";
 /// The first entries of a range.
 pub(super) const FIRST: &str = portion!("ASC");
 /// The last entries of a range.
 pub(super) const LAST: &str = portion!("DESC");
-/// The first keys of each of many ranges, with which of them it is, and what their values take.
+/// The first keys of each of many ranges, with the index of the range, and the sizes of their values.
 pub(super) const SIZES: &str = "SELECT wanted.place - 1, e.key, octet_length(e.value) \
     FROM unnest($1::smallint[], $2::bytea[], $3::bytea[]) WITH ORDINALITY \
     AS wanted (class, first, behind, place), \
@@ -117,8 +117,8 @@ pub(super) const SIZES: &str = "SELECT wanted.place - 1, e.key, octet_length(e.v
 /// The format of the tables.
 pub(super) const FORMAT: i32 = 1;
 
-/// Makes the tables, one gateway after the other, and what is done in them with more than one statement: each of a function
-/// sees what was committed when it began. Of each class of entries that people ask for, a view has what a person reads.
+/// Makes the tables, under a lock, and the functions for what takes more than one statement: each statement of a
+/// function sees all that was committed before it. Each class with readable forms has a view.
 pub(super) const TABLES: &str = "BEGIN; \
     SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' tables', 0)); \
     CREATE TABLE IF NOT EXISTS tidegate_schema (version integer PRIMARY KEY); \

@@ -3,7 +3,7 @@
 
 mod restored;
 
-use super::{Database, PostgresRequest, let_go};
+use super::{Database, PostgresRequest, release_database};
 use crate::conformance::carry::pieces;
 use crate::conformance::make::{Draft, feed, poll_state, record, time};
 use crate::conformance::subscriptions::{request, subscription};
@@ -312,7 +312,7 @@ async fn a_database_is_let_go_of_on_its_own_threads() {
     let last = Arc::clone(&database);
     database.spawn(async move {
         sleep(Duration::from_millis(100)).await;
-        let_go(last);
+        release_database(last);
     });
     drop(database);
     until("it stays", || sql(&schema.url, gateways) == 0).await;

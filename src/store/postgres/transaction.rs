@@ -1,14 +1,15 @@
-//! Transactions: those that read as of one moment, and those that write. What is written is sent together with the
-//! commit.
+//! Transactions that write, and snapshots. Writes are sent together with the commit.
 
 use super::connect::{Parameters, SqlError, execute};
-use super::engine::{columns, limited, number, value};
+use super::engine::{bounds, columns, limited, number, portion, value};
 use super::shown;
 use super::statements::{
-    BEGIN, BEGIN_READ, COMMIT, GET_MANY, LOCK_AND_GET, REACH, ROLLBACK, WRITE,
+    BEGIN, BEGIN_READ, COMMIT, FIRST, GET_MANY, LOCK_AND_GET, REACH, ROLLBACK, WRITE,
 };
 use crate::embedded::WriteScope;
-use crate::engine::{MANY_BYTES, RecordKey, Writes};
+use crate::engine::{
+    Class, FirstRead, KeyRange, MANY_BYTES, PORTION_BYTES, Portion, RecordKey, Writes,
+};
 use crate::{Epoch, GatewayId};
 use bytes::Bytes;
 use deadpool_postgres::Object;
@@ -22,40 +23,43 @@ use tokio::time::timeout;
 
 /// The bytes that one statement sets, about.
 const BATCH_BYTES: usize = 16 << 20;
-/// How long giving up a transaction may take before its connection is closed.
+/// How long a rollback may take before the connection is closed.
 const ROLLBACK_TIME: Duration = Duration::from_secs(5);
+/// The most entries of a range that are read as a transaction begins.
+const FIRST_ENTRIES: usize = 512;
 
-/// What a transaction notes of what gateways have in memory.
+/// The notes of a transaction: changed records that gateways keep in memory.
 #[derive(Debug, Clone)]
 pub(crate) struct MemoryNotes {
-    /// When it was made, by this gateway's clock.
+    /// The time of the transaction, by the clock of this gateway.
     pub(crate) at: Time,
-    /// The keys of feeds and of the identity whose entries changed, and what the change log is to say of each; an empty
-    /// one: everything is to be read anew.
+    /// The keys of changed feeds and of a changed identity, each with its entry in the change log, if any. An empty
+    /// key: everything is to be read anew.
     pub(crate) keys: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
     /// The last epoch that came from another store.
     pub(crate) reached: Option<(Epoch, Time)>,
 }
 
-/// A transaction that is open on a connection.
+/// An open transaction on a connection.
 pub(super) struct OpenTransaction {
     pub(super) client: Arc<Object>,
     handle: Handle,
-    /// What is to be written.
+    /// The writes to be sent.
     writes: Mutex<Writes>,
-    /// Entries that were read as it began.
+    /// Entries that were read at its beginning, those of a range among them.
     pub(super) first: HashMap<RecordKey, Option<Bytes>>,
+    pub(super) first_portion: Option<(Class, KeyRange, Portion)>,
     is_over: AtomicBool,
 }
 
 impl OpenTransaction {
-    /// Begins one that writes what is in this scope, once no other one has that to itself; what it reads was committed
-    /// then. Without a scope, it reads as of one moment. `first`: what it reads at once.
+    /// Begins a transaction that locks `scope`, so that it reads what earlier writers of the scope have committed;
+    /// without a scope, a snapshot.
     pub(super) async fn begin(
         client: Object,
         handle: Handle,
         scope: Option<WriteScope>,
-        first: Vec<RecordKey>,
+        FirstRead { keys: first, range }: FirstRead,
     ) -> Result<Self, SqlError> {
         let begin = if scope.is_some() { BEGIN } else { BEGIN_READ };
         let lock = scope.and_then(|scope| match scope {
@@ -66,14 +70,21 @@ impl OpenTransaction {
             WriteScope::Subscriptions => Some("subscriptions".to_owned()),
         });
         let (client, writes, is_over) = (Arc::new(client), Mutex::default(), false.into());
-        // It is rolled back also where nobody waits for its beginning any more.
-        let mut open = Self { client, handle, writes, first: HashMap::new(), is_over };
+        // Rolled back also if the caller is dropped while it begins.
+        let (known, first_portion) = (HashMap::new(), None);
+        let mut open = Self { client, handle, writes, first: known, first_portion, is_over };
         let client = &open.client;
         let (classes, keys) = columns(&first);
         let statement = if lock.is_some() { LOCK_AND_GET } else { GET_MANY };
         let statement = client.prepare_cached(statement).await?;
-        // In this order, one behind the other on one connection.
-        let (begun, found) = tokio::join!(
+        let listing = match &range {
+            Some((class, range)) => {
+                Some((client.prepare_cached(FIRST).await?, number(*class), bounds(range)))
+            }
+            None => None,
+        };
+        // All are sent at once on one connection, in this order.
+        let (begun, found, listed) = tokio::join!(
             biased;
             client.batch_execute(begin),
             async {
@@ -84,14 +95,25 @@ impl OpenTransaction {
                     None => client.query(&statement, &[&classes, &keys, &bytes]).await,
                 }
             },
+            async {
+                let Some((statement, class, (from, to))) = &listing else { return Ok(Vec::new()) };
+                let (rows, bytes) = (limited(FIRST_ENTRIES), limited(PORTION_BYTES));
+                client.query(statement, &[class, from, to, &rows, &bytes]).await
+            },
         );
         begun?;
         let found = found?.iter().map(value).collect::<Result<Vec<_>, _>>()?;
+        let listed = portion(&listed?, FIRST_ENTRIES)?;
         open.first = first.into_iter().zip(found).collect();
+        if let Some((class, range)) = range {
+            let entries = listed.entries.iter().cloned();
+            open.first.extend(entries.map(|(key, value)| ((class, key), Some(value))));
+            open.first_portion = Some((class, range, listed));
+        }
         Ok(open)
     }
 
-    /// Adds to what is to be written.
+    /// Adds writes to be sent.
     pub(super) fn write(&self, writes: Writes) {
         self.writes.lock().unwrap_or_else(PoisonError::into_inner).extend(writes);
     }
@@ -112,7 +134,7 @@ impl Drop for OpenTransaction {
     }
 }
 
-/// What one statement writes: entries that it removes, notes, and entries that it sets with what people read of each.
+/// The parameters of one statement: entries to remove, notes, and entries to set with their readable forms.
 #[derive(Default)]
 struct WriteBatch {
     gone: (Vec<i16>, Vec<Vec<u8>>),
@@ -143,7 +165,7 @@ impl WriteBatch {
     }
 }
 
-/// Sends everything that a gateway writes, the last of it together with the commit.
+/// Sends all writes, the last of them together with the commit.
 pub(super) async fn commit(
     open: &OpenTransaction,
     notes: MemoryNotes,
@@ -176,7 +198,7 @@ pub(super) async fn commit(
     batch.notes = notes.keys.into_iter().unzip();
     let shown = |logged: &Option<Vec<u8>>| shown::of_change(logged.as_ref()?);
     batch.notes_shown = batch.notes.1.iter().map(shown).collect();
-    // Prepared first, so that both go out together; in this order, one behind the other on one connection.
+    // Prepared first, so that both are sent at once on one connection, in this order.
     client.prepare_cached(WRITE).await?;
     let (written, committed) =
         tokio::join!(biased; batch.send(client), client.batch_execute(COMMIT));

@@ -3,7 +3,9 @@
 use crate::VersionNote;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use tidegate_core::model::{LedgerEntry, Markup, Skeleton, SyncId, Tick, Time, Version};
+use tidegate_core::model::{
+    Item, LedgerEntry, Markup, Shared, Skeleton, SyncId, Tick, Time, Version,
+};
 
 /// The order of a feed's reader view and the document around its entries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +37,32 @@ impl ItemRecord {
     pub(crate) const fn new(known: LedgerEntry) -> Self {
         let body = known.tick;
         Self { known, body, has_latest: false, kept: 0, conflicts: Vec::new() }
+    }
+}
+
+/// The item of a ledger entry, its newest bytes and what is in conflict with it.
+pub(crate) fn assemble(
+    known: LedgerEntry,
+    newest: Markup,
+    conflicts: Vec<Version<Markup>>,
+) -> Item {
+    let deleted = known.is_tombstone();
+    let winner = Version {
+        id: known.id,
+        updates: known.updates,
+        deleted,
+        noconflicts: known.noconflicts,
+        history: known.history,
+        data: newest,
+    };
+    Item {
+        shared: Shared { winner, conflicts },
+        published_id: known.published_id,
+        tick: known.tick,
+        standing: known.standing,
+        sse091: known.sse091,
+        extras: known.extras,
+        touched: known.touched,
     }
 }
 

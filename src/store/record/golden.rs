@@ -72,7 +72,7 @@ records! {
     "subscription.hex": Subscription;
     "log.hex": LoggedChange;
     "state.hex": StateRecord;
-    "floor.hex": FloorRecord;
+    "purge-mark.hex": PurgeRecord;
     "stub.hex": LedgerEntry;
     "attempt.hex": Attempt;
     "archive.hex": ArchiveRecord;

@@ -1,10 +1,10 @@
 //! Random values for tests of whatever is stored: each is made of what its own deserializer asks for.
 
 use proptest::prelude::*;
-use serde::de::value::Error;
+use serde::de::value::{Error, MapDeserializer, SeqDeserializer};
 use serde::de::{
-    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, IntoDeserializer, MapAccess,
-    SeqAccess, VariantAccess, Visitor,
+    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, IntoDeserializer, VariantAccess,
+    Visitor,
 };
 use std::fmt::Debug;
 
@@ -15,22 +15,21 @@ pub(crate) fn any_specimen<T: DeserializeOwned + Debug>() -> impl Strategy<Value
 
 /// The value of a type that a seed stands for: the same in every run.
 pub(crate) fn specimen<T: DeserializeOwned>(seed: u64) -> T {
-    let mut dice = seed;
-    T::deserialize(Choices { dice: &mut dice, field: "" }).unwrap()
+    T::deserialize(Choices { seed, field: "" }).unwrap()
 }
 
 /// Chooses what a value consists of, at random.
-struct Choices<'a> {
-    dice: &'a mut u64,
+struct Choices {
+    seed: u64,
     /// The field that the value is for.
     field: &'static str,
 }
 
-impl Choices<'_> {
+impl Choices {
     /// SplitMix64.
     fn roll(&mut self) -> u64 {
-        *self.dice = self.dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (*self.dice ^ (*self.dice >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.seed ^ (self.seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
     }
@@ -50,8 +49,17 @@ impl Choices<'_> {
         if self.field == "callback" { format!("https://reader.example/{text}") } else { text }
     }
 
-    fn some(self, fields: &'static [&'static str], left: usize) -> Several<Self> {
-        Several { of: self, fields, left }
+    /// Those of a part of the value.
+    fn part(&mut self, field: &'static str) -> Self {
+        Self { seed: self.roll(), field }
+    }
+}
+
+impl IntoDeserializer<'_, Error> for Choices {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
     }
 }
 
@@ -67,7 +75,7 @@ macro_rules! numbers {
     };
 }
 
-impl<'de> Deserializer<'de> for Choices<'_> {
+impl<'de> Deserializer<'de> for Choices {
     type Error = Error;
 
     numbers! {
@@ -100,29 +108,29 @@ impl<'de> Deserializer<'de> for Choices<'_> {
 
     fn deserialize_seq<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Error> {
         let count = self.below(4);
-        visitor.visit_seq(self.some(&[], count))
+        self.deserialize_tuple(count, visitor)
     }
 
     fn deserialize_map<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Error> {
-        let count = self.below(4);
-        visitor.visit_map(self.some(&[], count))
+        let entries = (0..self.below(4)).map(|_| (self.part(self.field), self.part(self.field)));
+        visitor.visit_map(MapDeserializer::new(entries))
     }
 
     fn deserialize_tuple<V: Visitor<'de>>(
-        self,
+        mut self,
         count: usize,
         visitor: V,
     ) -> Result<V::Value, Error> {
-        visitor.visit_seq(self.some(&[], count))
+        visitor.visit_seq(SeqDeserializer::new((0..count).map(|_| self.part(self.field))))
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
-        self,
+        mut self,
         _: &'static str,
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        visitor.visit_seq(self.some(fields, fields.len()))
+        visitor.visit_seq(SeqDeserializer::new(fields.iter().map(|field| self.part(field))))
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -131,8 +139,8 @@ impl<'de> Deserializer<'de> for Choices<'_> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        let variant = self.below(variants.len());
-        visitor.visit_enum(self.some(&[], variant))
+        let variant = self.below(variants.len()) as u32;
+        visitor.visit_enum(Variant(variant, self))
     }
 
     fn is_human_readable(&self) -> bool {
@@ -144,70 +152,20 @@ impl<'de> Deserializer<'de> for Choices<'_> {
     }
 }
 
-/// The parts of a value, one after the other; of an enum: the number of its variant.
-struct Several<C> {
-    of: C,
-    fields: &'static [&'static str],
-    left: usize,
-}
+/// The number of a variant, and what it has.
+struct Variant(u32, Choices);
 
-impl<'a> Several<Choices<'a>> {
-    fn choices(&mut self) -> Choices<'_> {
-        let place = self.fields.len().saturating_sub(self.left);
-        let field = self.fields.get(place).copied().unwrap_or(self.of.field);
-        self.left = self.left.saturating_sub(1);
-        Choices { dice: self.of.dice, field }
-    }
-}
-
-impl<'de> SeqAccess<'de> for Several<Choices<'_>> {
+impl<'de> EnumAccess<'de> for Variant {
     type Error = Error;
+    type Variant = Choices;
 
-    fn next_element_seed<T: DeserializeSeed<'de>>(
-        &mut self,
-        seed: T,
-    ) -> Result<Option<T::Value>, Error> {
-        if self.left == 0 {
-            return Ok(None);
-        }
-        seed.deserialize(self.choices()).map(Some)
-    }
-
-    fn size_hint(&self) -> Option<usize> {
-        Some(self.left)
+    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Choices), Error> {
+        let number = IntoDeserializer::<Error>::into_deserializer(self.0);
+        Ok((seed.deserialize(number)?, self.1))
     }
 }
 
-impl<'de> MapAccess<'de> for Several<Choices<'_>> {
-    type Error = Error;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(
-        &mut self,
-        seed: K,
-    ) -> Result<Option<K::Value>, Error> {
-        self.next_element_seed(seed)
-    }
-
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
-        seed.deserialize(self.choices())
-    }
-}
-
-impl<'a, 'de> EnumAccess<'de> for Several<Choices<'a>> {
-    type Error = Error;
-    type Variant = Choices<'a>;
-
-    fn variant_seed<V: DeserializeSeed<'de>>(
-        self,
-        seed: V,
-    ) -> Result<(V::Value, Choices<'a>), Error> {
-        let variant = u32::try_from(self.left).unwrap();
-        let variant = IntoDeserializer::<Error>::into_deserializer(variant);
-        Ok((seed.deserialize(variant)?, self.of))
-    }
-}
-
-impl<'de> VariantAccess<'de> for Choices<'_> {
+impl<'de> VariantAccess<'de> for Choices {
     type Error = Error;
 
     fn unit_variant(self) -> Result<(), Error> {

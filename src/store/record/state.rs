@@ -25,9 +25,9 @@ impl StateRecord {
 
 /// A [`PurgeMark`], and whether the purged feed's data is still being removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct FloorRecord {
+pub(crate) struct PurgeRecord {
     /// The marks of the purged feed.
-    pub(crate) floor: PurgeMark,
+    pub(crate) mark: PurgeMark,
     /// Some of the purged feed's data may still be there.
     pub(crate) sweeping: bool,
 }

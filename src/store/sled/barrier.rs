@@ -4,9 +4,9 @@
 //! reported once to each who has the file open, and sled's own thread does not pass it on. Never `flush_async`, which
 //! deadlocks beside transactions (sled issue 1308).
 //!
-//! sled 0.34 notes a failed write for all to see, but on one way (the last writer of a buffer that somebody else sealed)
-//! it wakes nobody who waits for that write. Whoever asks it to flush then notices the error, and wakes the others. So
-//! while a barrier takes long, a watchdog asks now and then.
+//! In one case (the last writer of a buffer that another one sealed), sled 0.34 notes a failed write and does not
+//! wake the threads that wait for it. The next flush finds the error and wakes them. So while a barrier is slow, a
+//! watchdog flushes now and then.
 
 use scopeguard::{ScopeGuard, guard};
 use std::fs::File;
@@ -18,23 +18,23 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a barrier may take before it is looked at, and how often after that.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// How many may ask at a time: on a disk that is merely slow, each of them waits too.
+/// How long a barrier may take before the watchdog flushes, and how often it does so then.
+const REFRESH_EVERY: Duration = Duration::from_secs(2);
+/// The most flushes at a time: on a slow disk each of them waits as well.
 const AT_ONCE: usize = 4;
 
 /// The durability barrier of a database.
 pub(super) struct FlushAndSync {
     db: ::sled::Db,
     file: File,
-    /// The database's file, opened before the engine had it, until the first barrier: the system tells of what was lost
-    /// once to each who had the file open then, and the engine does not pass it on.
+    /// The file of the database, opened before the engine opens it, until the first barrier: the system reports lost
+    /// writes once to each open file, and the engine does not pass that on.
     opened_before: Option<File>,
     watchdog: Watchdog,
 }
 
 impl FlushAndSync {
-    /// That of the database in `folder`.
+    /// The barrier of the database in `folder`.
     pub(super) fn new(
         db: ::sled::Db,
         folder: &Path,
@@ -42,8 +42,8 @@ impl FlushAndSync {
     ) -> io::Result<Self> {
         let file = File::options().read(true).write(true).open(folder.join("db"))?;
         let waking = db.clone();
-        // What it answers is no barrier's answer.
-        let watchdog = Watchdog::new(LOOK_EVERY, move || drop(waking.flush()))?;
+        // Its result is not that of a barrier.
+        let watchdog = Watchdog::new(REFRESH_EVERY, move || drop(waking.flush()))?;
         Ok(Self { db, file, opened_before, watchdog })
     }
 
@@ -61,16 +61,16 @@ impl FlushAndSync {
     }
 }
 
-/// A thread that looks whether a barrier takes long.
+/// A thread that watches for slow barriers.
 struct Watchdog {
-    /// When the barrier that is under way was begun.
+    /// When the running barrier began.
     begun: Arc<Mutex<Option<Instant>>>,
     ends: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Watchdog {
-    /// One that looks after each `pause`, and calls `wake`, which may block.
+    /// Checks after each `pause`, and calls `wake`, which may block.
     fn new(pause: Duration, wake: impl Fn() + Send + Sync + 'static) -> io::Result<Self> {
         let (ends, ended) = channel::<()>();
         let begun: Arc<Mutex<Option<Instant>>> = Arc::default();
@@ -92,13 +92,13 @@ impl Watchdog {
         Ok(Self { begun, ends: Some(ends), thread: Some(thread) })
     }
 
-    /// Watches a barrier from now on until the guard goes, also where the barrier panics.
+    /// Watches a barrier until the guard is dropped, also by a panic.
     fn watch(&self) -> ScopeGuard<&Self, fn(&Self)> {
         self.note_barrier(Some(Instant::now()));
         guard(self, |dog| dog.note_barrier(None))
     }
 
-    /// Notes when a barrier was begun, or that it is over.
+    /// Sets the beginning of a barrier, or that it is over.
     fn note_barrier(&self, begun: Option<Instant>) {
         *self.begun.lock().unwrap_or_else(PoisonError::into_inner) = begun;
     }

@@ -1,5 +1,5 @@
-//! sled as the store's database: one tree, whose keys begin with the class. Sixteen neighbours share a leaf and are
-//! written together, whatever their size; so large values stand in pieces, behind all classes.
+//! The engine over sled: one tree, whose keys begin with the class. Sixteen neighbours share a leaf, which is written
+//! whole; so large values are split into pieces, after all classes.
 
 use super::barrier::FlushAndSync;
 use crate::StoreError;
@@ -21,11 +21,11 @@ use std::time::Duration;
 pub(super) const PIECE: usize = 7_000;
 /// The most pieces of one value.
 const PIECES_LIMIT: usize = u16::MAX as usize;
-/// The value stands whole behind this byte.
+/// The first byte of a whole value.
 const WHOLE: u8 = 0;
-/// The size of a value in pieces stands behind this byte.
+/// The first byte of the root of a value in pieces; the size follows.
 const IN_PIECES: u8 = 1;
-/// What the keys of pieces begin with, in the place of a class.
+/// The first byte of the keys of pieces, instead of a class.
 pub(super) const PIECES: u8 = u8::MAX;
 /// sled's page cache, in bytes. Its default is 1 GiB.
 const CACHE: u64 = 64 * 1024 * 1024;
@@ -62,13 +62,13 @@ pub(crate) struct SledEngine {
     barrier: Mutex<FlushAndSync>,
 }
 
-/// How the names of sled's snapshots begin: what it has read of its log, so that it need not again.
+/// The prefix of sled's snapshots of its log.
 const SNAPSHOT: &str = "snap.";
-/// How the names of those end that it is still writing.
+/// The suffix of snapshots that are being written.
 const UNFINISHED: &str = ".generating";
 
-/// Removes the snapshots that an end by force left unfinished. sled 0.34 takes such a file for its newest
-/// snapshot, and so the store for damaged; the log and the snapshot before have all that it would have.
+/// Removes snapshots that a killed process left unfinished. sled 0.34 would read such a file as its newest snapshot,
+/// and take the store for damaged; the log and the snapshot before it have all the data.
 fn remove_unfinished_snapshots(path: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -85,7 +85,7 @@ fn remove_unfinished_snapshots(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What the engine's own files must be before sled has them; the database's file, where there is one.
+/// Prepares the files of the engine before sled opens them; answers the file of the database, where there is one.
 fn prepare(path: &Path) -> Result<Option<File>, StoreError> {
     remove_unfinished_snapshots(path).map_err(|source| StoreError::Io {
         doing: "remove a snapshot that was not written to its end",
@@ -93,14 +93,13 @@ fn prepare(path: &Path) -> Result<Option<File>, StoreError> {
     })?;
     // A new database has none yet.
     let opened_before = File::options().read(true).write(true).open(path.join("db")).ok();
-    // What a process that was killed had written need not be durable: sled takes it for that, and overwrites what
-    // it takes the place of.
+    // A killed process may have left writes that are not durable: sled trusts them, and overwrites what they replace.
     let synced = opened_before.as_ref().map_or(Ok(()), File::sync_all);
     synced.map_err(|source| StoreError::Io { doing: "make its database durable", source })?;
     Ok(opened_before)
 }
 
-/// Opens sled itself in a folder; messages show the data folder.
+/// Opens sled in a folder; messages name the data folder.
 fn open_sled(path: &Path, shown: &str) -> Result<Db, StoreError> {
     let config =
         ::sled::Config::new().path(path).cache_capacity(CACHE).flush_every_ms(Some(FLUSH_EVERY));
@@ -119,7 +118,7 @@ fn open_sled(path: &Path, shown: &str) -> Result<Db, StoreError> {
     Err(StoreError::InUse { path: shown.to_owned() })
 }
 
-/// sled tells only in words that its lock is taken.
+/// sled reports a taken lock only in the message.
 fn is_locked(error: &::sled::Error) -> bool {
     matches!(error, ::sled::Error::Io(error) if error.to_string().contains("could not acquire lock"))
 }
@@ -131,13 +130,13 @@ fn message(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 impl SledEngine {
-    /// Opens the database in the folder `path` of a data folder, or makes one; messages show the data folder. What was
-    /// written but never made durable may be gone, anything else that is missing is an error.
+    /// Opens the database in the folder `path`, or makes one; messages name the data folder. Writes that were never
+    /// durable may be lost; other missing data is an error.
     pub(crate) fn open(data_folder: &Path, path: &Path) -> Result<Self, StoreError> {
         let (shown, opened_before) = (data_folder.display().to_string(), prepare(path)?);
         let db = open_sled(path, &shown)?;
         let barrier = || {
-            // What sled does not sync: its settings, and the names of its files.
+            // sled does not sync its settings and the names of its files.
             File::open(path.join("conf"))?.sync_all()?;
             File::open(path)?.sync_all()?;
             FlushAndSync::new(db.clone(), path, opened_before)
@@ -148,7 +147,7 @@ impl SledEngine {
         Ok(Self { path: shown, db, barrier: Mutex::new(barrier) })
     }
 
-    /// An entry that cannot be right.
+    /// The error of a damaged entry.
     fn damaged(&self, key: &[u8], what: &str) -> StoreError {
         let (class, key) = key.split_first().unwrap_or((&0, &[]));
         let known = Class::ALL.iter().find(|known| **known as u8 == *class);
@@ -161,7 +160,7 @@ impl SledEngine {
         self.db.get(key).map_err(|error| failed(&self.path, "read", error))
     }
 
-    /// The value whose root entry is `root`. Nobody writes it meanwhile.
+    /// The value of the root entry `root`. The caller excludes writers.
     fn whole(&self, key: &[u8], root: &IVec) -> Result<Bytes, StoreError> {
         let Some(size) = size_in_pieces(root) else {
             let value = root.split_first().filter(|(first, _)| **first == WHOLE);
@@ -176,8 +175,8 @@ impl SledEngine {
         Ok(value.into())
     }
 
-    /// Plans to set or remove an entry: a large value is a root and its pieces, and what was there before goes with its
-    /// own.
+    /// Plans setting or removing an entry: a large value is a root and its pieces; the pieces of the old value are
+    /// removed.
     fn write(
         &self,
         batch: &mut Batch,
@@ -303,7 +302,7 @@ fn piece_keys(root: &[u8], size: u32) -> impl Iterator<Item = Vec<u8>> + use<> {
     (0..=u16::MAX).take(count).map(key)
 }
 
-/// What an error of the engine means for the store in `path`.
+/// Converts an error of the engine for the store in `path`.
 fn failed(path: &str, doing: &'static str, error: ::sled::Error) -> StoreError {
     match error {
         ::sled::Error::Io(source) => {

@@ -1,6 +1,5 @@
 //! Gateways in this process, each in front of a publisher or of the next.
 
-use super::described::check_answer;
 use super::process::TOKEN;
 use super::publisher::{Answer, Publisher};
 use http::HeaderMap;
@@ -160,8 +159,7 @@ impl Running {
         text
     }
 
-    /// A call of the administration with a body, unless that is null: the status, and what is answered, which must be
-    /// as it is described.
+    /// A call of the administration with a body, unless that is null: the status, and what is answered.
     pub async fn admin(&self, method: &str, path: &str, body: Value) -> (u16, Value) {
         let path = format!("/api/v1{path}");
         let verb = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
@@ -171,11 +169,7 @@ impl Running {
         }
         let answer = call.bearer_auth(TOKEN).send().await.unwrap();
         let status = answer.status().as_u16();
-        let kind =
-            answer.headers().get("content-type").map(|kind| kind.to_str().unwrap().to_owned());
-        let value = serde_json::from_str(&answer.text().await.unwrap()).unwrap_or_default();
-        check_answer(method, &path, (status, &kind.unwrap_or_default()), &value);
-        (status, value)
+        (status, serde_json::from_str(&answer.text().await.unwrap()).unwrap_or_default())
     }
 
     pub async fn poll(&self, feed: &str) {

@@ -1,6 +1,5 @@
 //! A feed and its publisher in a test: documents go in, verdicts come out, time is set by hand.
 
-mod described;
 pub mod document;
 pub mod gateways;
 pub mod nodes;

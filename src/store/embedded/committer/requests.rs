@@ -1,4 +1,4 @@
-//! What the committer is asked, and how it answers. What waits is carried out together, behind one barrier.
+//! Requests to the committer, and their answers. Requests that wait are carried out as a group, with one barrier.
 
 use super::{CommitGroup, Committer};
 use crate::{CommitError, StoreError};
@@ -13,26 +13,26 @@ const GROUP_LIMIT: usize = 256;
 /// How far apart groups begin while more than one request comes at a time.
 const GROUP_EVERY: Duration = Duration::from_millis(20);
 
-/// What a request may change. On disk nobody reads what is read over all feeds while that is changed. In a database that
-/// others write to as well, one transaction at a time has it.
+/// The records that a request may change. On disk, readers over all feeds are locked out while it changes more than a
+/// feed. In a database that other gateways write to, it is an advisory lock of the transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum WriteScope {
     /// A feed and its content.
     Feed(FeedName),
-    /// What each gateway notes of feeds by itself.
+    /// Poll states and other notes of one gateway.
     Notes,
     /// The records of feeds.
     Feeds,
     /// The subscriptions of the hub.
     Subscriptions,
-    /// What the store says of itself.
+    /// The identity of the store, its change log, and imports.
     Identity,
 }
 
-/// Whether the store works, as far as is known.
+/// The health of the store after the barrier.
 type Health<'a> = &'a dyn Fn() -> Result<(), StoreError>;
 
-/// An answer that is held back until the barrier was passed.
+/// Sends an answer; called after the barrier.
 pub(in crate::embedded) type PendingAnswer = Box<dyn FnOnce(Health<'_>) + Send>;
 
 type GroupWork = dyn FnOnce(&mut Committer, Health<'_>) -> PendingAnswer + Send;
@@ -45,8 +45,7 @@ pub(in crate::embedded) struct CommitRequest {
 }
 
 impl CommitRequest {
-    /// A request for `work`, whose answer goes to `reply`. Whoever no longer waits misses it; what was
-    /// stored stands.
+    /// A request for `work`, whose answer goes to `reply`. If the caller no longer waits, the stored change stays.
     pub(in crate::embedded) fn new<T: Send + 'static>(
         scope: &WriteScope,
         work: impl FnOnce(&mut Committer) -> Result<T, CommitError> + Send + 'static,
@@ -60,7 +59,7 @@ impl CommitRequest {
             let answer: PendingAnswer = Box::new(move |health: Health<'_>| {
                 let durable = match (health(), done) {
                     (Ok(()), done) => done,
-                    // Nothing can be said of what was applied.
+                    // Unknown whether what was applied is durable.
                     (Err(error), Ok(_)) => Err(CommitError::Ambiguous(error)),
                     // The revision that it names may not be durable.
                     (Err(error), Err(CommitError::Conflict(_))) => Err(error.into()),
@@ -75,7 +74,7 @@ impl CommitRequest {
 }
 
 impl Committer {
-    /// Serves requests until the store fails, or nobody can send any more; then passes a last barrier.
+    /// Serves requests until the store fails or all senders are dropped; then passes a last barrier.
     pub(in crate::embedded) fn run(&mut self, requests: &mut mpsc::Receiver<CommitRequest>) {
         let mut last: Option<(Instant, usize)> = None;
         let mut group = Vec::new();
@@ -102,13 +101,13 @@ impl Committer {
         self.pass();
     }
 
-    /// Does what is asked for, passes one barrier for all of it, and answers.
+    /// Carries out the requests, passes one barrier for all of them, and answers.
     pub(in crate::embedded) fn serve(&mut self, requests: Vec<CommitRequest>) {
         let is_listed = requests.iter().any(|request| !request.is_of_feed);
-        let gate = Arc::clone(&self.shared.lists);
-        // A gate is poisoned only where the committer panicked, which ends it.
-        let shut = is_listed.then(|| gate.write().unwrap_or_else(PoisonError::into_inner));
-        self.group = CommitGroup::behind(self.sealed, self.shared.clock.now());
+        let lock = Arc::clone(&self.shared.list_lock);
+        // The lock is poisoned only by a panic of the committer, which ends it.
+        let locked = is_listed.then(|| lock.write().unwrap_or_else(PoisonError::into_inner));
+        self.group = CommitGroup::behind(self.newest, self.shared.clock.now());
         let shared = Arc::clone(&self.shared);
         let health = || shared.health();
         let apply = |request: CommitRequest| (request.work)(self, &health);
@@ -117,7 +116,7 @@ impl Committer {
         if is_shown {
             self.publish();
         }
-        drop(shut);
+        drop(locked);
         // What is durable and shown is acknowledged, whatever failed since.
         let acknowledge = || if is_shown { Ok(()) } else { health() };
         for answer in answers {

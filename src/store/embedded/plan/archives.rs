@@ -1,8 +1,9 @@
-//! What a change does to archives.
+//! The archives in a change.
 
 use super::{ChangePlanner, load};
+use crate::StoreError;
 use crate::limits::DROPPED_REMEMBERED;
-use crate::{StoreError, assemble};
+use crate::record::assemble;
 use std::collections::HashMap;
 use std::time::Duration;
 use tidegate_core::model::{
@@ -10,8 +11,8 @@ use tidegate_core::model::{
 };
 
 impl ChangePlanner<'_> {
-    /// Archives that text is taken out of, those that are sealed, and those that are dropped. Answers how many bytes are
-    /// kept afterwards.
+    /// Plans the archives with redacted text, the sealed ones and the dropped ones. Answers the total bytes of
+    /// archives afterwards.
     pub(super) fn archives(&mut self) -> Result<u64, StoreError> {
         let change = self.change;
         let mut bytes = self.before.map_or(0, |head| head.state.archives.bytes);
@@ -38,7 +39,7 @@ impl ChangePlanner<'_> {
             if let Some(old) = self.loaded.archive(number)? {
                 bytes = bytes.saturating_sub(self.writer.drop_archive(old)?);
             }
-            // One that was dropped so long before that its address need not be remembered is forgotten.
+            // An archive that was dropped long ago is forgotten: its address need not be remembered.
             if let Some(oldest) = number.checked_sub(DROPPED_REMEMBERED)
                 && let Some(old) = self.loaded.archive(oldest)?
             {
@@ -48,7 +49,7 @@ impl ChangePlanner<'_> {
         Ok(bytes)
     }
 
-    /// Archives that are sealed. Answers how many bytes they take.
+    /// Plans sealed archives. Answers their bytes.
     fn seals(&mut self) -> Result<u64, StoreError> {
         let change = self.change;
         if change.seals.is_empty() {
@@ -88,9 +89,9 @@ fn as_sealed(known: &LedgerEntry, markup: Markup) -> Item {
     assemble(known.clone(), markup, Vec::new())
 }
 
-/// What is noted of a segment that a change seals and that takes `bytes`.
+/// The note of a segment that a change seals and that has `bytes`.
 fn seal_note(seal: &Seal, archive: &Archive, state: &FeedState, bytes: u64) -> ArchiveNote {
-    // Each has a second of its own, before that of the feed: what is newer says so.
+    // Each archive is sealed a second before the next, and the last one before the feed was updated.
     let behind = Duration::from_secs(state.archives.next.saturating_sub(seal.number));
     ArchiveNote {
         number: seal.number,
@@ -106,7 +107,7 @@ fn seal_note(seal: &Seal, archive: &Archive, state: &FeedState, bytes: u64) -> A
     }
 }
 
-/// What is noted of an archive that text was taken out of at `when`, and that takes `bytes` now.
+/// The note of an archive whose text was redacted at `when`, and that has `bytes` now.
 fn redacted_note(old: &ArchiveNote, archive: &Archive, when: Time, bytes: u64) -> ArchiveNote {
     ArchiveNote {
         entries: count(archive.items.len()),

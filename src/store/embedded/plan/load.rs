@@ -1,13 +1,15 @@
-//! What a change is planned over: the records that it names, and those that follow from them.
+//! Loads the records that a change names, and those that follow from them.
 
 use super::EVENTS_OF_BLOCK;
+use crate::StoreError;
 use crate::embedded::feed::FeedRecords;
 use crate::embedded::keys;
 use crate::embedded::records::{RecordCodec, Records};
 use crate::engine::{Class, RecordKey};
 use crate::limits::{DROPPED_REMEMBERED, EVENTS_KEPT, VERSIONS_LIMIT};
-use crate::record::{ArchiveRecord, FrameRecord, ItemRecord, Record, StateRecord, TextRecord};
-use crate::{StoreError, assemble};
+use crate::record::{
+    ArchiveRecord, FrameRecord, ItemRecord, Record, StateRecord, TextRecord, assemble,
+};
 use bytes::Bytes;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::RangeInclusive;
@@ -15,7 +17,7 @@ use tidegate_core::model::{
     Change, Conflicting, FeedName, Item, LedgerEntry, Markup, NewVersion, SyncId,
 };
 
-/// The records that a change is planned over, as they are stored.
+/// The loaded records, encoded.
 pub(in crate::embedded) struct LoadedRecords {
     pub(super) codec: RecordCodec,
     feed: FeedName,
@@ -25,10 +27,10 @@ pub(in crate::embedded) struct LoadedRecords {
     texts: BTreeSet<Vec<u8>>,
     /// The keys of the stubs of items that come back.
     stubs: HashMap<SyncId, Vec<u8>>,
-    /// The archives that have an item whose text goes, with their blocks as they are stored: opened, all of them together
-    /// may be much.
+    /// The archives with an item whose text is removed, with their encoded blocks: decoded, all of them together may
+    /// be large.
     pub(super) archives: Vec<(ArchiveRecord, Vec<Bytes>)>,
-    /// With these: the published ids of the items that live and do not change.
+    /// With these archives: the published ids of the items that live and do not change.
     pub(super) published: HashSet<String>,
 }
 
@@ -37,7 +39,7 @@ pub(super) fn kept_blocks(next: u64) -> RangeInclusive<u64> {
     next.saturating_sub(EVENTS_KEPT as u64) / EVENTS_OF_BLOCK..=next / EVENTS_OF_BLOCK
 }
 
-/// Those of them that a change before the event `next` writes.
+/// The blocks of events that a change before the event `next` writes.
 pub(super) fn changed_blocks(change: &Change, next: u64) -> Option<RangeInclusive<u64>> {
     let last = next / EVENTS_OF_BLOCK;
     match (change.redacted.is_empty(), change.events.is_empty()) {
@@ -53,7 +55,7 @@ pub(super) fn dropped(change: &Change, before: Option<&StateRecord>) -> std::ops
     chain.map_or(0..0, |chain| chain.first..change.state.archives.first.min(chain.next))
 }
 
-/// The keys of what a change names, to a feed that stands as `before` says.
+/// The keys of the records that a change names, for a feed at the state `before`.
 pub(in crate::embedded) fn keys_of(
     change: &Change,
     before: Option<&StateRecord>,
@@ -82,7 +84,7 @@ pub(in crate::embedded) fn keys_of(
 }
 
 impl LoadedRecords {
-    /// Reads what the change names, and then what follows from that.
+    /// Reads the records that the change names, and then those that follow from them.
     pub(in crate::embedded) fn load(
         records: &Records,
         change: &Change,
@@ -114,7 +116,7 @@ impl LoadedRecords {
         Ok(())
     }
 
-    /// Lists the texts of the items of which all go or the oldest one does, and the stubs of those that come back.
+    /// Lists the texts of items that lose all of them, or the oldest one, and the stubs of items that come back.
     fn list(&mut self, records: &Records, change: &Change) -> Result<(), StoreError> {
         let feed = &change.feed;
         let mut items: BTreeSet<&SyncId> = change.evicted.iter().map(|stub| &stub.id).collect();
@@ -131,9 +133,9 @@ impl LoadedRecords {
                 self.texts.insert(key);
                 continue;
             }
-            let (tick, id) = self.codec.of_key(class, &key, keys::index_item(&key, 2))?;
-            let tick = self.codec.of_key(class, &key, tick)?;
-            // Others have the same name, or one with its hash.
+            let (tick, id) = self.codec.read_key(class, &key, keys::index_item(&key, 2))?;
+            let tick = self.codec.read_key(class, &key, tick)?;
+            // Other stubs may have the same name, or one with the same hash.
             if back.contains(&id) {
                 let stub = keys::stub(feed, tick, &id);
                 self.stubs.insert(id, stub);
@@ -142,13 +144,13 @@ impl LoadedRecords {
         Ok(())
     }
 
-    /// What follows from what was read.
+    /// The keys that follow from the records that were read.
     fn further_keys(&self, change: &Change) -> Result<BTreeSet<RecordKey>, StoreError> {
         let feed = &change.feed;
         let frame = self.frame()?;
         let order: HashSet<&SyncId> = frame.iter().flat_map(|frame| &frame.order).collect();
         let known: HashSet<&SyncId> = change.known.iter().map(|known| &known.id).collect();
-        // Items that come back to the order as they are.
+        // Items that return to the order unchanged.
         let ordered = change.order.iter().flatten();
         let ordered = ordered.filter(|id| !order.contains(id) && !known.contains(id));
         let mut keys: BTreeSet<RecordKey> =
@@ -172,7 +174,7 @@ impl LoadedRecords {
         Ok(keys)
     }
 
-    /// Reads the archives that have an item whose text goes.
+    /// Reads the archives with an item whose text is removed.
     fn read_archives(&mut self, feed: &FeedRecords, change: &Change) -> Result<(), StoreError> {
         for record in feed.archive_records() {
             let record = record?;
@@ -222,7 +224,7 @@ impl LoadedRecords {
         value.map(|value| self.codec.decode(class, key, value)).transpose()
     }
 
-    /// A record that must be there, as what refers to it is.
+    /// A record that must exist, since others refer to it.
     pub(super) fn expected<T: Record>(&self, class: Class, key: &[u8]) -> Result<T, StoreError> {
         let found = self.record(class, key)?;
         found.ok_or_else(|| self.codec.damaged(class, key, "it is missing"))
@@ -267,13 +269,13 @@ impl LoadedRecords {
         self.texts.range(item.clone()..).take_while(move |key| key.starts_with(&item))
     }
 
-    /// Those that are of a version, or were.
+    /// The listed texts with a tick: those that are, or were, of a version.
     pub(super) fn versions_of(&self, id: &SyncId) -> impl Iterator<Item = &Vec<u8>> + use<'_> {
         let item = keys::item(&self.feed, id);
         self.texts_of(id).filter(move |key| **key != item)
     }
 
-    /// The newest bytes of an item, as they are stored.
+    /// The newest bytes of an item, encoded.
     pub(super) fn newest_body(&self, item: &ItemRecord) -> Result<Bytes, StoreError> {
         let key = keys::newest(&self.feed, item);
         let body = self.text(&key)?.and_then(|text| text.body);

@@ -1,6 +1,7 @@
 //! What tests alone ask of a store.
 
 use crate::embedded::{OpenRequest, OpenState, OpenStore};
+use crate::engine::FirstRead;
 use crate::{DiskRequest, PinnedFeed, Store, StoreError};
 use std::path::Path;
 use std::sync::Arc;
@@ -45,14 +46,15 @@ impl Store {
         feed: &FeedName,
         limit: usize,
     ) -> Result<Vec<ArchiveNote>, StoreError> {
-        let all = self.inner.of_feed(feed, |feed, state| feed.oldest_archives(state, usize::MAX));
+        let all =
+            self.inner.query_feed(feed, |feed, state| feed.oldest_archives(state, usize::MAX));
         Ok(all.await?.into_iter().rev().take(limit).collect())
     }
 }
 
 impl PinnedFeed {
     pub async fn find_items(&self, query: LedgerQuery) -> Result<FoundItems, StoreError> {
-        let found = self.read(Vec::new(), move |feed, _| feed.find(&query).map(Some));
+        let found = self.read(FirstRead::default(), move |feed, _| feed.find(&query).map(Some));
         Ok(found.await?.unwrap_or_default())
     }
 }

@@ -2,49 +2,24 @@
 
 use super::*;
 
-/// What a slow database did.
-#[derive(Default)]
-struct SlowLog {
-    delay: Duration,
-    /// The writes behind the last barrier, and those before each.
-    waiting: usize,
-    groups: Vec<usize>,
-    fails: bool,
-}
-
-impl SlowLog {
-    fn store(log: &Arc<Mutex<Self>>) -> Store {
-        let log = Arc::clone(log);
-        watched(move |call| match call {
-            EngineCall::Apply(_) => {
-                let delay = log.lock().unwrap().delay;
-                std::thread::sleep(delay);
-                log.lock().unwrap().waiting += 1;
-                Ok(())
-            }
-            EngineCall::Pass => log.lock().unwrap().pass(),
-            EngineCall::Read(..) => Ok(()),
-        })
-    }
-
-    fn pass(&mut self) -> Result<(), StoreError> {
-        let written = std::mem::take(&mut self.waiting);
-        if written > 0 {
-            self.groups.push(written);
+/// Has twelve requests served that wait together: how many writes there were before each barrier, the requests in the
+/// order of their beginning, and their answers.
+async fn serve_twelve(fails: bool) -> (Vec<usize>, Vec<usize>, Vec<Result<(), CommitError>>) {
+    // The last number is that of the writes after the last barrier.
+    let groups = Arc::new(Mutex::new(None::<Vec<usize>>));
+    let log = Arc::clone(&groups);
+    let store = watched(move |call| {
+        let mut log = log.lock().unwrap();
+        let Some(groups) = &mut *log else { return Ok(()) };
+        match call {
+            EngineCall::Apply(_) => *groups.last_mut().unwrap() += 1,
+            EngineCall::Pass if fails => return Err(StoreError::failed("pass", "it is gone")),
+            EngineCall::Pass => groups.push(0),
+            EngineCall::Read(..) => {}
         }
-        let source = || std::io::Error::other("it is gone");
-        let failed = || StoreError::Io { doing: "pass the barrier", source: source() };
-        if self.fails { Err(failed()) } else { Ok(()) }
-    }
-}
-
-/// Has twelve requests served that wait together, each of which writes for 40 ms: how many were written before each
-/// barrier, which were begun, in their order, and what each was answered.
-async fn twelve(fails: bool) -> (Vec<usize>, Vec<usize>, Vec<Result<(), CommitError>>) {
-    let log = Arc::new(Mutex::new(SlowLog::default()));
-    let store = SlowLog::store(&log);
-    *log.lock().unwrap() =
-        SlowLog { delay: Duration::from_millis(40), fails, ..SlowLog::default() };
+        Ok(())
+    });
+    *groups.lock().unwrap() = Some(vec![0]);
 
     let begun = Arc::new(Mutex::new(Vec::new()));
     let (sender, mut requests) = mpsc::channel(REQUESTS);
@@ -69,16 +44,17 @@ async fn twelve(fails: bool) -> (Vec<usize>, Vec<usize>, Vec<Result<(), CommitEr
     for answer in waiting {
         answers.push(answer.await.unwrap());
     }
-    let groups = std::mem::take(&mut log.lock().unwrap().groups);
+    let groups = groups.lock().unwrap().take().unwrap();
     let begun = std::mem::take(&mut *begun.lock().unwrap());
     (groups, begun, answers)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_that_wait_together_share_a_barrier() {
-    let (written, begun, answers) = twelve(false).await;
-    assert_eq!((written, begun), (vec![12], (0..12).collect()));
+    let (groups, begun, answers) = serve_twelve(false).await;
+    // The last barrier is that of the end.
+    assert_eq!((groups, begun), (vec![12, 0, 0], (0..12).collect()));
     assert!(answers.iter().all(Result::is_ok), "{answers:?}");
-    let (_, _, answers) = twelve(true).await;
+    let (_, _, answers) = serve_twelve(true).await;
     assert!(answers.iter().all(|answer| matches!(answer, Err(CommitError::Ambiguous(_)))));
 }

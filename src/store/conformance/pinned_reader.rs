@@ -1,17 +1,17 @@
-//! Who reads a feed while others write to it.
+//! A reader that pins a feed while it is written to.
 
 use crate::*;
 use tidegate_core::model::*;
 
-/// Who reads a feed, and what it was when he began; nothing once it was purged.
-pub(super) struct Holder {
+/// A pinned feed, with its content as first read; none once it was purged.
+pub(super) struct PinnedReader {
     pub(super) feed: FeedName,
     reader: PinnedFeed,
     pub(super) seen: [Option<View>; 2],
     pub(super) ledger: Option<Snapshot>,
 }
 
-impl Holder {
+impl PinnedReader {
     pub(super) async fn new(store: &Store, feed: FeedName) -> Option<Self> {
         let reader = store.pin(&feed).await.unwrap()?;
         let (seen, ledger) = Self::read(&reader).await;
@@ -25,7 +25,7 @@ impl Holder {
         ([all, current], reader.snapshot().await.unwrap())
     }
 
-    /// What was committed since is not seen: it is the same, or outdated.
+    /// Later commits are not seen: the content is the same, or outdated.
     pub(super) async fn sees_the_same(&self) {
         let outdated = |error: StoreError| assert!(matches!(error, StoreError::Outdated));
         for (select, seen) in [Select::All, Select::Current].into_iter().zip(&self.seen) {

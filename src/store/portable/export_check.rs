@@ -1,4 +1,4 @@
-//! Whether pieces fit together, whatever they were read from.
+//! Checks that exported records agree with each other, whatever their source.
 
 use super::ExportRecord;
 use crate::limits::VERSIONS_LIMIT;
@@ -7,47 +7,47 @@ use crate::{Epoch, StoreError};
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{FeedName, SyncId, Tick, Time};
 
-/// What came so far.
+/// The state of the check between records.
 #[derive(Debug, Default)]
-pub(crate) struct Fit {
-    /// Whether anything came.
+pub(crate) struct ExportCheck {
+    /// Whether there was a record.
     begun: bool,
     epoch: Option<Epoch>,
     done: HashSet<FeedName>,
-    feed: Option<(FeedName, FeedFit)>,
+    feed: Option<(FeedName, FeedCheck)>,
 }
 
-/// What came so far of a feed.
+/// The state of the check within a feed.
 #[derive(Debug, Default)]
-struct FeedFit {
-    /// Its items; whether each is in the ledger.
+struct FeedCheck {
+    /// Its items, and whether each is in the ledger.
     items: HashMap<SyncId, bool>,
-    /// The item whose texts come.
-    item: Option<ItemFit>,
-    /// Since when the last frame was in force.
+    /// The item that the next texts belong to.
+    item: Option<ItemCheck>,
+    /// The time since which the last frame was in force.
     since: Option<Time>,
-    /// The order of the one that is in force.
+    /// The order of the frame in force.
     order: Vec<SyncId>,
     /// The last archive, and how many of its blocks are to come.
     archive: Option<(u64, u32)>,
-    /// Those that have their content, by number.
+    /// The numbers of the archives with content.
     kept: Vec<u64>,
 }
 
-/// What came so far of an item.
+/// The state of the check within an item.
 #[derive(Debug)]
-struct ItemFit {
+struct ItemCheck {
     id: SyncId,
-    /// The versions that are to come.
+    /// How many versions are missing.
     versions: u32,
-    /// What has its newest bytes, until that came.
+    /// The version with its newest bytes, until that came.
     newest: Option<Option<Tick>>,
     last: Option<Option<Tick>>,
-    /// The version that the last bytes differ from.
+    /// The time of the version that the last bytes are a difference to.
     base: Option<Time>,
 }
 
-impl ItemFit {
+impl ItemCheck {
     fn text(&mut self, tick: Option<Tick>, text: &TextRecord) -> Result<(), &'static str> {
         if self.last.replace(tick).is_some_and(|last| last >= tick) {
             return Err("has versions that are not in order");
@@ -69,8 +69,8 @@ impl ItemFit {
     }
 }
 
-impl Fit {
-    /// Checks the next piece.
+impl ExportCheck {
+    /// Checks the next record.
     pub(crate) fn check(&mut self, piece: &ExportRecord) -> Result<(), StoreError> {
         self.check_piece(piece).map_err(|what| StoreError::Unfit { what })
     }
@@ -82,7 +82,7 @@ impl Fit {
                 None if self.done.contains(name) => {
                     return Err(format!("the feed {name} is in it twice"));
                 }
-                feed => feed.unwrap_or_else(|| (name.clone(), FeedFit::default())),
+                feed => feed.unwrap_or_else(|| (name.clone(), FeedCheck::default())),
             };
             if open != *name {
                 return Err(format!("the feed {open} ends without a state"));
@@ -102,13 +102,13 @@ impl Fit {
                 let fits = is_first && rises && ends && origin.fence < u64::MAX;
                 if fits { Ok(()) } else { Err("what it had reached is not in order".to_owned()) }
             }
-            ExportRecord::Log(sealed) => {
-                // One more must be able to follow.
-                let is_last = sealed.epoch.0 == u64::MAX;
-                if sealed.changes.is_empty() || Some(sealed.epoch) <= self.epoch || is_last {
+            ExportRecord::Log(closed) => {
+                // Another epoch must be able to follow.
+                let is_last = closed.epoch.0 == u64::MAX;
+                if closed.changes.is_empty() || Some(closed.epoch) <= self.epoch || is_last {
                     return Err("its change log is not in order".to_owned());
                 }
-                self.epoch = Some(sealed.epoch);
+                self.epoch = Some(closed.epoch);
                 Ok(())
             }
             _ => Ok(()),
@@ -123,7 +123,7 @@ impl Fit {
     }
 }
 
-impl FeedFit {
+impl FeedCheck {
     fn check(&mut self, feed: &FeedName, piece: &ExportRecord) -> Result<(), String> {
         if let ExportRecord::Text(_, tick, text) = piece {
             let none = || format!("a version of the feed {feed} has no item");
@@ -132,7 +132,7 @@ impl FeedFit {
             return text
                 .map_err(|fault| format!("the item {} of the feed {feed} {fault}", item.id));
         }
-        if let Some(ItemFit { id, versions, newest, base, .. }) = self.item.take()
+        if let Some(ItemCheck { id, versions, newest, base, .. }) = self.item.take()
             && (versions > 0 || newest.is_some() || base.is_some())
         {
             return Err(format!("the item {id} of the feed {feed} lacks versions"));
@@ -158,7 +158,7 @@ impl FeedFit {
                 } else {
                     let newest = Some((!has_latest).then_some(*body));
                     let (id, versions) = (known.id.clone(), *kept);
-                    self.item = Some(ItemFit { id, versions, newest, last: None, base: None });
+                    self.item = Some(ItemCheck { id, versions, newest, last: None, base: None });
                     return Ok(());
                 };
                 return Err(format!("the item {} of the feed {feed} {fault}", known.id));
