@@ -83,7 +83,6 @@ pub(super) async fn read_detail(
     });
     let (quiet, noise, oldest, life, discarded, events) = looking.await?;
     let listing = room.directory.listing().await?;
-    let record = listing.get(name).map(|record| &**record);
     let kept = keeping::count(room, name, state.as_ref()).await?;
     let is_private = listing.private().contains(name);
     let at = |view: &str| room.site.at(&format!("/feeds/{name}{view}"));
@@ -109,7 +108,7 @@ pub(super) async fn read_detail(
             archive: newest.map(|id| at(&format!("/archive/{id}"))),
         },
         kept: KeptAnswer::new(&kept, known, oldest.as_ref(), &room.config.publish),
-        feed: FeedAnswer::new(status, record, known, is_private, now),
+        feed: FeedAnswer::new(status, known, is_private, now),
         state,
         oldest,
         life,
