@@ -43,7 +43,7 @@ pub(super) async fn page(viewer: Viewer, record: ServedFeed) -> Reply {
 
 /// What can be done now.
 fn acting(viewer: &Viewer, record: &FeedRecord, state: Option<&FeedState>) -> Markup {
-    if !viewer.audience.may_sign_in() {
+    if !viewer.audience.may_sign_in {
         return html! {};
     }
     html! {
