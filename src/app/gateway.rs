@@ -206,9 +206,9 @@ impl Gateway {
         // Polling has ended only where the gateway ends.
         let stopped = |error: PollError| AppError::run("polling cannot go on", error);
         let polling = outgoing::polling(&config, &prepared.public_url);
-        operator.poller().reconfigure(polling, prepared.services.clone()).await.map_err(stopped)?;
+        operator.poller.reconfigure(polling, prepared.services.clone()).await.map_err(stopped)?;
         for record in changed {
-            operator.poller().put(record).await.map_err(stopped)?;
+            operator.poller.put(record).await.map_err(stopped)?;
         }
         if let Some(space) = space {
             space.set_limits(config.store.space);

@@ -42,7 +42,7 @@ impl FeedMaintenance {
     /// the change log.
     pub(super) async fn run_pass(&mut self, now: Time) -> Result<(), CommitError> {
         let feeds = self.store.feed_list().await?;
-        let rules = self.desk.publish_rules();
+        let rules = self.desk.in_force().config.publish.clone();
         let (pause, retention) = (pause(&rules), rules.past);
         if self.rules.replace(rules.clone()) != Some(rules) {
             self.visit_all();
@@ -83,7 +83,7 @@ async fn maintain_feed(
 
 /// Lets changes of a feed leave its sync view, and what is too old its ledger. Answers whether that was done.
 async fn age_feed(desk: &Operator, feed: &Arc<FeedRecord>) -> bool {
-    match desk.age(feed).await {
+    match desk.poller.age(feed).await {
         // Whoever changed the feed meanwhile has looked at its window as well.
         Ok(()) | Err(RoundError::Contended) => true,
         // One feed that cannot be aged must not keep the others from it.

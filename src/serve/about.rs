@@ -43,7 +43,7 @@ pub(super) async fn page(viewer: Viewer, record: ServedFeed) -> Reply {
 
 /// What can be done now.
 fn acting(viewer: &Viewer, record: &FeedRecord, state: Option<&FeedState>) -> Markup {
-    if !viewer.audience.may_sign_in() {
+    if !viewer.audience.may_sign_in {
         return html! {};
     }
     html! {
@@ -88,7 +88,7 @@ async fn made(
 
 fn content(detail: &FeedDetail, address: &Markup, now: Time) -> Markup {
     let FeedDetail { feed: FeedAnswer { status, conflicts, .. }, events, state, .. } = detail;
-    let contested = *conflicts;
+    let (record, contested) = (&status.record, *conflicts);
     html! {
         p { (standing(status, state.as_ref())) }
         p { (text(&detail.why_beside_hold)) "." }
@@ -99,22 +99,22 @@ fn content(detail: &FeedDetail, address: &Markup, now: Time) -> Markup {
             }
         }
         p.links {
-            a href={ "/feeds/" (status.name) "/items" } { "Items" }
-            a href={ "/feeds/" (status.name) "/changes?as=html" } { "Edits and deletions" }
-            a href={ "/feeds/" (status.name) "/conflicts" } { "Conflicts" }
-            a href={ "/feeds/" (status.name) } { "The feed" }
-            a href={ "/feeds/" (status.name) "/sync" } { "Changes for subscribers" }
-            a href={ "/feeds/" (status.name) "/complete" } { "Everything kept" }
+            a href={ "/feeds/" (record.name) "/items" } { "Items" }
+            a href={ "/feeds/" (record.name) "/changes?as=html" } { "Edits and deletions" }
+            a href={ "/feeds/" (record.name) "/conflicts" } { "Conflicts" }
+            a href={ "/feeds/" (record.name) } { "The feed" }
+            a href={ "/feeds/" (record.name) "/sync" } { "Changes for subscribers" }
+            a href={ "/feeds/" (record.name) "/complete" } { "Everything kept" }
         }
         (address)
         p.quiet {
-            (origin(status))
+            (origin(record))
             @if let Some(next) = &status.polling.next {
                 "; polled next at " (moment(next.at)) ": " (text(&next.reason))
             }
             @if let Some(name) = &status.polled_by { "; polled by the gateway " (text(name)) }
         }
-        @if let Some(life) = &detail.life { (life::figure(&status.name, life, now)) }
+        @if let Some(life) = &detail.life { (life::figure(&record.name, life, now)) }
         @if let PollGaps { count, last: Some(last) } = status.polling.gaps {
             p.bad {
                 "Items may have been missed: two documents in a row had nothing in common "
@@ -124,30 +124,30 @@ fn content(detail: &FeedDetail, address: &Markup, now: Time) -> Markup {
         @if contested > 0 {
             p.bad {
                 (contested) @if contested == 1 { " item is" } @else { " items are" } " in conflict: "
-                a href={ "/feeds/" (status.name) "/conflicts" } { "look and decide" } "."
+                a href={ "/feeds/" (record.name) "/conflicts" } { "look and decide" } "."
             }
         }
-        @if let Some(access) = &status.access {
+        @if let Some(access) = &record.access {
             p.quiet { "Its publisher is asked with " (access.describe()) "." }
         }
         @if !detail.pending.is_empty() { (missing(status, &detail.pending)) }
-        @if !events.is_empty() { (happened(&status.name, events)) }
+        @if !events.is_empty() { (happened(&record.name, events)) }
         @if let Some(note) = &status.list { p.quiet { "Of lists: " (membership(note)) "." } }
         @if let Some(note) = &status.feeds_of_list { (list_feeds(note)) }
         @if let Some(note) = &status.gathered { (gathered(note)) }
         @if let Some(hub) = &status.hub { (told_by(hub)) }
         @if status.polling.probing || !status.polling.probes.is_empty() { (probes(status)) }
         @if let Some(walk) = &detail.feed.backfill { (older(walk)) }
-        (detail.discarded.part(&status.name))
+        (detail.discarded.part(&record.name))
         @if let Some(state) = state {
-            (keeping::part((&status.name, status.pending_absences), state, &detail.kept, detail.oldest.as_ref()))
+            (keeping::part((&record.name, status.pending_absences), state, &detail.kept, detail.oldest.as_ref()))
         }
         @if let Some(character) = &detail.character {
             h2 { "What was learned of it" }
             p { (character.words) "." }
             @for words in detail.noise.iter().flatten() { p { (text(words)) "." } }
         }
-        @if !detail.no_news.is_empty() { (unchanged(&status.name, &detail.no_news)) }
+        @if !detail.no_news.is_empty() { (unchanged(&record.name, &detail.no_news)) }
         @if let Some(document) = &status.polling.document { (last_document(document)) }
         @if !status.polling.polls.is_empty() { (polls(&status.polling.polls)) }
     }
@@ -204,7 +204,7 @@ fn missing(status: &FeedStatus, pending: &[PendingItem]) -> Markup {
     html! {
         h2 #missing { "Missing, to be confirmed" }
         (html::table(&headings, &html! { @for pending in pending { tr {
-            td { (html::item(&status.name, &pending.sync_id, &pending.title)) br;
+            td { (html::item(&status.record.name, &pending.sync_id, &pending.title)) br;
                 span.quiet { (text(&pending.native_id)) } }
             td { (evidence(pending.evidence)) }
             td { (text(&pending.words)) }

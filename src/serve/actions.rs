@@ -206,10 +206,8 @@ const TEXTS: [(&str, &str, &str); 3] = [
 pub(super) async fn show_form(viewer: Viewer, record: ServedFeed) -> Reply {
     let whose = "What a feed is polled for is changed by who runs this gateway.";
     let at = format!("/feeds/{}/edit", record.name);
-    let settings = match viewer.is_signed_in && !is_filed(&record) {
-        true => Some(put::written(&viewer.room.operator.status(&record.name).await?)),
-        false => None,
-    };
+    let is_open = viewer.is_signed_in && !is_filed(&record);
+    let settings = is_open.then(|| put::written(&record));
     let content = || {
         html! {
             (html::trail(&record.name, None, "Edit"))
@@ -225,8 +223,7 @@ pub(super) async fn show_form(viewer: Viewer, record: ServedFeed) -> Reply {
 
 /// `POST /feeds/NAME/edit`.
 pub(super) async fn send_form(viewer: Viewer, record: ServedFeed, sent: SentForm) -> Reply {
-    let status = viewer.room.operator.status(&record.name).await?;
-    let mut settings = put::written(&status);
+    let mut settings = put::written(&record);
     match change_settings(&viewer.room, &record, &mut settings, &sent).await {
         Ok(()) => viewer.see(&format!("/feeds/{}/about", record.name), "The feed was changed."),
         Err(problem) => {

@@ -55,7 +55,7 @@ pub(super) async fn show(FeedCall { room, client, name }: FeedCall) -> Reply {
 /// one of the action, which was carried out. Where the store cannot be read just now, the name alone.
 pub(super) async fn acted_feed(room: &SharedState, name: &FeedName) -> Result<ActedFeed, Problem> {
     match read_detail(room, name).await {
-        Err(problem) if problem.status() == StatusCode::SERVICE_UNAVAILABLE => {
+        Err(problem) if problem.status == StatusCode::SERVICE_UNAVAILABLE => {
             Ok(ActedFeed::Unread { name: name.clone() })
         }
         told => Ok(ActedFeed::Read(Box::new(told?))),
@@ -83,9 +83,8 @@ pub(super) async fn read_detail(
     });
     let (quiet, noise, oldest, life, discarded, events) = looking.await?;
     let listing = room.directory.listing().await?;
-    let record = listing.get(name).map(|record| &**record);
     let kept = keeping::count(room, name, state.as_ref()).await?;
-    let is_private = listing.private().contains(name);
+    let is_private = listing.private.contains(name);
     let at = |view: &str| room.site.at(&format!("/feeds/{name}{view}"));
     let known = state.as_ref();
     let newest = known.and_then(|state| state.archives.newest.as_ref());
@@ -109,7 +108,7 @@ pub(super) async fn read_detail(
             archive: newest.map(|id| at(&format!("/archive/{id}"))),
         },
         kept: KeptAnswer::new(&kept, known, oldest.as_ref(), &room.config.publish),
-        feed: FeedAnswer::new(status, record, known, is_private, now),
+        feed: FeedAnswer::new(status, known, is_private, now),
         state,
         oldest,
         life,

@@ -70,10 +70,6 @@ impl Work {
     pub(super) const fn of_all(what: WorkKind) -> Self {
         Self { feed: None, what }
     }
-
-    const fn feed(&self) -> Option<&FeedName> {
-        self.feed.as_ref()
-    }
 }
 
 /// A kind of work.
@@ -241,7 +237,7 @@ impl Admission {
             Problem::later(said, RETRY_SOON)
         })?;
         let budget = if bytes > SMALL_MOST { &self.large } else { &self.small };
-        let admitted = timeout(WAIT, budget.enter(client, work.feed(), bytes)).await;
+        let admitted = timeout(WAIT, budget.enter(client, work.feed.as_ref(), bytes)).await;
         drop(waits);
         let said = "the gateway has too much to do just now; ask again soon";
         admitted.map_err(|_| Problem::later(said, RETRY_SOON))
@@ -321,7 +317,7 @@ mod tests {
             tokio::task::yield_now().await;
         }
         let more = admission.admit(client(1), &work("a"), SMALL_MOST + 1).await.map(drop);
-        assert!(more.unwrap_err().detail().starts_with("64 requests from your address wait"));
+        assert!(more.unwrap_err().detail.starts_with("64 requests from your address wait"));
         drop(held);
         for waited in waiting {
             assert_eq!(waited.await.unwrap(), Ok(()));

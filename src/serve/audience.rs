@@ -39,10 +39,11 @@ const CHALLENGE: HeaderValue = HeaderValue::from_static("Basic realm=\"feeds\", 
 /// Who asks, and which feeds and addresses that opens.
 #[derive(Debug, Clone)]
 pub(super) struct Audience {
-    site: Arc<Site>,
+    /// The addresses that documents name.
+    pub(super) site: Arc<Site>,
     sight: Sight,
     /// Whether a person may sign in where the request came from.
-    may_sign_in: bool,
+    pub(super) may_sign_in: bool,
     /// Whether the request brought a token, in its path or as the password, that opens nothing.
     pub(super) is_guess: bool,
 }
@@ -105,11 +106,6 @@ impl Audience {
                 None => Err(Revoked),
             },
         })
-    }
-
-    /// The addresses that documents name.
-    pub(super) fn site(&self) -> &Arc<Site> {
-        &self.site
     }
 
     /// What tells it apart.
@@ -178,11 +174,6 @@ impl Audience {
         };
         Ok(Self { site, sight, ..self.clone() })
     }
-
-    /// Whether a person may sign in from here.
-    pub(super) const fn may_sign_in(&self) -> bool {
-        self.may_sign_in
-    }
 }
 
 impl FromRequestParts<SharedState> for Audience {
@@ -204,7 +195,7 @@ pub(super) struct ServedFeed {
 impl ServedFeed {
     /// A feed that an audience sees.
     pub(super) fn new(record: &Arc<FeedRecord>, audience: &Audience) -> Self {
-        Self { record: Arc::clone(record), site: Arc::clone(audience.site()) }
+        Self { record: Arc::clone(record), site: Arc::clone(&audience.site) }
     }
 }
 
@@ -422,7 +413,7 @@ pub(super) async fn pages(
     if !is_page && request.uri().path() == subscribe::PATH && !room.readers.is_empty() {
         return challenged("only readers subscribe here; send a reader's token as the password");
     }
-    if !audience.may_sign_in() {
+    if !audience.may_sign_in {
         return super::router::nothing_at(request.uri().path()).into_response();
     }
     if is_page {

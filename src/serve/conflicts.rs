@@ -59,7 +59,7 @@ pub(super) async fn show(
     let form = match viewer.wants_json {
         true => ConflictsForm::JSON,
         false => {
-            let (is_signed_in, may_decide) = (viewer.is_signed_in, viewer.audience.may_sign_in());
+            let (is_signed_in, may_decide) = (viewer.is_signed_in, viewer.audience.may_sign_in);
             ConflictsForm { is_json: false, is_signed_in, may_decide }
         }
     };

@@ -167,7 +167,7 @@ async fn own_page(viewer: &Viewer, reader: &KnownReader) -> Reply {
         rows.push(html! { tr {
             td { a href={ (address) "/about" } { (text(&record.shown_title())) } }
             td { @match shown { Some(at) => (ago(at, room.clock.now())), None => "not read yet" } }
-            td { a href=(address) { code { (audience.site().at(&address)) } } }
+            td { a href=(address) { code { (audience.site.at(&address)) } } }
         } });
     }
     let content = html! {
@@ -179,7 +179,7 @@ async fn own_page(viewer: &Viewer, reader: &KnownReader) -> Reply {
             (html::table(&["Feed", "Last change", "Address"], &html! { @for row in &rows { (row) } }))
         }
         @if more > 0 { p.quiet { (more) " more are in the list of subscriptions." } }
-        @if room.origins.admits_any() { (bookmarklet(&audience.site().at(subscribe::PATH))) }
+        @if room.origins.admits_any() { (bookmarklet(&audience.site.at(subscribe::PATH))) }
     };
     Ok(viewer.page("Your feeds", &content))
 }

@@ -217,7 +217,7 @@ impl AppState {
             async move { room.build_delta(&record, request, base, revision).await }
         };
         let kept = self.documents.get(key, revision, ask, make).await.inspect_err(|problem| {
-            let why = problem.detail();
+            let why = &problem.detail;
             tracing::warn!(feed = %record.name, why, "a delta could not be made; the whole document is served");
         });
         Some(Delta { rendition: Arc::clone(kept.ok()?.encoded()?), base: tag.to_owned() })

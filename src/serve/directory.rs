@@ -1,22 +1,23 @@
 //! Which feeds there are, and which of them are private.
 
 use super::origins::FeedPlaces;
-use super::{AskedFeeds, Audience, OperatorError, PlaceRules, Problem, ServedFeed};
+use super::{AppState, Audience, OperatorError, PlaceRules, Problem, ServedFeed};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use http::StatusCode;
 use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::Arc;
-use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding};
 use tidegate_store::{FeedList, Store, StoreError};
 
 /// Every feed, and which of them are private.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
-    feeds: Arc<FeedList>,
-    private: Arc<BTreeSet<FeedName>>,
-    places: Arc<FeedPlaces>,
+    /// The same allocation for as long as they are the same, as the names of private feeds.
+    pub(super) feeds: Arc<FeedList>,
+    pub(super) private: Arc<BTreeSet<FeedName>>,
+    /// The addresses that feeds have beside `/feeds/NAME`.
+    pub(super) places: Arc<FeedPlaces>,
 }
 
 impl Deref for Listing {
@@ -35,21 +36,6 @@ impl Listing {
         let private = same.map_or_else(|| Arc::new(private), Arc::clone);
         let places = FeedPlaces::new(rules, &feeds, |feed| private.contains(feed));
         Self { feeds, private, places: Arc::new(places) }
-    }
-
-    /// Every feed; the same allocation for as long as they are the same.
-    pub(super) const fn list(&self) -> &Arc<FeedList> {
-        &self.feeds
-    }
-
-    /// The addresses that feeds have beside `/feeds/NAME`.
-    pub(super) const fn places(&self) -> &Arc<FeedPlaces> {
-        &self.places
-    }
-
-    /// The names of private feeds; the same allocation for as long as they are the same.
-    pub(super) const fn private(&self) -> &Arc<BTreeSet<FeedName>> {
-        &self.private
     }
 
     /// Whether an audience sees a feed.
@@ -95,37 +81,21 @@ pub(super) struct Directory {
     last: ArcSwapOption<Listing>,
     /// One makes a new listing at a time; the others wait for it.
     making: tokio::sync::Mutex<()>,
-    rules: PlaceRules,
+    /// The sites that the gateway stands in front of, and where feeds have paths of their own.
+    pub(super) rules: PlaceRules,
     /// Where feeds are now, for who writes addresses.
     places: Arc<ArcSwap<FeedPlaces>>,
-    /// When feeds that requests made were asked for, and what tells the time.
-    asked: (Arc<AskedFeeds>, Arc<dyn Clock>),
 }
 
 impl Directory {
     /// The directory of a gateway where feeds have addresses by these rules. `places`: where they are found.
     pub(super) fn new(
         store: Arc<Store>,
-        (rules, places): (PlaceRules, Arc<ArcSwap<FeedPlaces>>),
-        asked: (Arc<AskedFeeds>, Arc<dyn Clock>),
+        rules: PlaceRules,
+        places: Arc<ArcSwap<FeedPlaces>>,
     ) -> Self {
         let (last, making) = (ArcSwapOption::empty(), tokio::sync::Mutex::default());
-        Self { store, last, making, rules, places, asked }
-    }
-
-    /// Notes that a feed was asked for, where a request made it; one that was let go is wanted again.
-    pub(super) fn note_asked_for(&self, record: &FeedRecord) {
-        if record.is_let_go() {
-            self.asked.0.want(&record.name, self.asked.1.now());
-        } else if record.on_demand.is_some() {
-            self.note_asked(&record.name);
-        }
-    }
-
-    /// Notes that a feed was asked for or announced.
-    pub(super) fn note_asked(&self, feed: &FeedName) {
-        let (asked, clock) = &self.asked;
-        asked.note(feed, clock.now());
+        Self { store, last, making, rules, places }
     }
 
     /// Every feed. Where the store fails, the last list that was had is good enough.
@@ -176,20 +146,32 @@ impl Directory {
         }
         let before = self.last.load_full();
         let listing = Arc::new(Listing::new(feeds, before.as_deref(), &self.rules));
-        self.places.store(Arc::clone(listing.places()));
+        self.places.store(Arc::clone(&listing.places));
         self.last.store(Some(Arc::clone(&listing)));
         Ok(listing)
+    }
+}
+
+impl AppState {
+    /// Notes that a feed was asked for, where a request made it; one that was let go is wanted again.
+    pub(super) fn note_asked_for(&self, record: &FeedRecord) {
+        let (asked, now) = (&self.operator.asked, self.clock.now());
+        if record.is_let_go() {
+            asked.want(&record.name, now);
+        } else if record.on_demand.is_some() {
+            asked.note(&record.name, now);
+        }
     }
 
     /// A feed that is served, as an audience has it; 404 where there is none of that name for it, 410 where it
     /// was deleted. A name that no feed can have is as unknown as any other.
-    pub(super) async fn served(
+    pub(super) async fn served_feed(
         &self,
         name: &str,
         audience: &Audience,
     ) -> Result<ServedFeed, Problem> {
         let name = FeedName::new(name).map_err(|_| Problem::unknown_feed())?;
-        let listing = self.listing().await?;
+        let listing = self.directory.listing().await?;
         let seen = listing.is_seen(&name, audience);
         let record = listing.get(&name).filter(|_| seen).ok_or_else(Problem::unknown_feed)?;
         self.note_asked_for(record);

@@ -295,7 +295,7 @@ impl Documents {
                 let document = Arc::new(make.await?.into());
                 if tells {
                     let bytes = u64::from(document.weight()).saturating_mul(TIMES);
-                    all.flights.admission().took(work, bytes);
+                    all.flights.admission.took(work, bytes);
                 }
                 all.keep(key, &document);
                 Ok(document)
@@ -464,7 +464,7 @@ mod tests {
         let documents = documents(1024);
         let work = Work::new(&FeedName::new("other").unwrap(), WorkKind::Ledger);
         let greedy = request(1, u64::MAX).client;
-        let held = documents.flights.admission().admit(greedy, &work, u64::MAX).await.unwrap();
+        let held = documents.flights.admission.admit(greedy, &work, u64::MAX).await.unwrap();
         let make = || async { Ok(String::new()) };
         let begun = Instant::now();
         let ask = async |client| {

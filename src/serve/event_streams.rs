@@ -119,7 +119,7 @@ impl LogFollower {
     ) -> Result<(Self, Option<Position>), Problem> {
         let mut feeds = BTreeSet::new();
         for name in query.all("feed") {
-            feeds.insert(room.directory.served(name, &audience).await?.name.clone());
+            feeds.insert(room.served_feed(name, &audience).await?.name.clone());
             if feeds.len() > FEEDS_LIMIT {
                 let said = format!("more than {FEEDS_LIMIT} feeds are named");
                 return Err(Problem::parameter("feed", said));
@@ -415,7 +415,7 @@ impl LogFollower {
             }
             let listing = self.room.directory.listing().await?;
             let wanted = self.wanted(&sealed, &listing);
-            let line = |(_, change)| ChangeLine::new(self.audience.site(), change);
+            let line = |(_, change)| ChangeLine::new(&self.audience.site, change);
             let changes: Vec<ChangeLine> = wanted.map(line).collect();
             self.at = Position::behind(self.log(), sealed.epoch);
             count += changes.len();

@@ -4,8 +4,7 @@ use super::html::{moment, outward, text};
 use maud::{Markup, html};
 use std::fmt::Write as _;
 use tidegate_core::model::{
-    EventKind, Evidence, FeedName, FeedStanding, FeedState, MemberStanding, SharingOptions,
-    ShownAddress, counted,
+    EventKind, Evidence, FeedName, FeedRecord, FeedStanding, FeedState, MemberStanding, counted,
 };
 use tidegate_status::{
     EventCounts, FeedStatus, FinishedPoll, GatherNote, PollEnding, SourceTrouble,
@@ -25,15 +24,16 @@ pub(super) fn why(status: &FeedStatus, state: Option<&FeedState>) -> String {
 
 /// The same without a word of what is held, for a page that tells of it apart.
 pub(super) fn why_beside_hold(status: &FeedStatus, state: Option<&FeedState>) -> String {
-    if status.standing == FeedStanding::Gone {
+    let record = &status.record;
+    if record.standing == FeedStanding::Gone {
         return "it was deleted: its addresses answer that it is gone, and it is not polled"
             .to_owned();
     }
     let mut parts = Vec::new();
-    parts.extend(made(&status.options.sharing, !status.url.is_empty()));
+    parts.extend(made(record));
     match status.polling.polls.front() {
-        _ if status.url.is_empty() => {}
-        _ if status.standing == FeedStanding::Paused => {
+        _ if !record.has_upstream() => {}
+        _ if record.standing == FeedStanding::Paused => {
             let dropped =
                 status.list.as_ref().filter(|list| list.standing == MemberStanding::Dropped);
             let why = dropped.map(|list| format!(", since {}", list.words())).unwrap_or_default();
@@ -100,9 +100,10 @@ pub(super) fn ungathered(note: &GatherNote) -> Vec<String> {
 }
 
 /// Where items come from that no poll brings, in words; `None` for a feed that is only polled.
-pub(super) fn made(sharing: &SharingOptions, has_upstream: bool) -> Option<String> {
+pub(super) fn made(record: &FeedRecord) -> Option<String> {
+    let sharing = &record.options.sharing;
     if !sharing.is_aggregate() {
-        let is_made_here = sharing.local || !has_upstream;
+        let is_made_here = sharing.local || !record.has_upstream();
         return is_made_here.then(|| "its items are made here".to_owned());
     }
     let named: Vec<&str> =
@@ -183,9 +184,8 @@ pub(super) fn events(counts: &EventCounts) -> Vec<String> {
 // How a feed stands, as pages show it.
 
 /// Where a feed's items come from.
-pub(super) fn origin(status: &FeedStatus) -> Markup {
-    let sharing = &status.options.sharing;
-    let upstream = ShownAddress::new(&status.url, status.options.secret);
+pub(super) fn origin(record: &FeedRecord) -> Markup {
+    let (sharing, upstream) = (&record.options.sharing, record.shown());
     html! {
         @if sharing.is_aggregate() {
             "gathers "
@@ -196,7 +196,7 @@ pub(super) fn origin(status: &FeedStatus) -> Markup {
             @if sharing.sources.len() > SOURCES_SHOWN {
                 " and " (sharing.sources.len() - SOURCES_SHOWN) " more"
             }
-        } @else if status.url.is_empty() {
+        } @else if !record.has_upstream() {
             "made here"
         } @else {
             @if sharing.local { "made here, and shared with " }
@@ -208,10 +208,10 @@ pub(super) fn origin(status: &FeedStatus) -> Markup {
 /// How a feed stands.
 pub(super) fn standing(status: &FeedStatus, state: Option<&FeedState>) -> Markup {
     let is_held = status.held.is_some() || state.is_some_and(|state| state.hold.is_some());
-    let held = html! { a.bad href={ "/feeds/" (status.name) "/about#held" } { "held" } };
+    let held = html! { a.bad href={ "/feeds/" (status.record.name) "/about#held" } { "held" } };
     let polling = &status.polling;
     html! {
-        @match status.standing {
+        @match status.record.standing {
             FeedStanding::Active if polling.failures == 0 && is_held => (held),
             FeedStanding::Active if polling.failures == 0 => span.good { "active" },
             FeedStanding::Active => {

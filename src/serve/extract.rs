@@ -46,7 +46,7 @@ impl FromRequestParts<SharedState> for ServedFeed {
     async fn from_request_parts(parts: &mut Parts, room: &SharedState) -> Result<Self, Problem> {
         let Ok(audience) = Audience::from_request_parts(parts, room).await;
         let named = NamedInPath::read(parts).await?;
-        room.directory.served(&named.name, &audience).await
+        room.served_feed(&named.name, &audience).await
     }
 }
 
@@ -239,7 +239,7 @@ impl FromRequestParts<SharedState> for Viewer {
         let headers = &parts.headers;
         Ok(Self {
             client,
-            is_signed_in: audience.may_sign_in() && room.sessions.is_open(headers),
+            is_signed_in: audience.may_sign_in && room.sessions.is_open(headers),
             wants_json: wants_json(headers),
             notice: room.sessions.notice(&parts.method, headers),
             headers: headers.clone(),
@@ -327,8 +327,8 @@ impl Viewer {
     pub(super) fn not_done(&self, title: &str, problem: &Problem, again: &Markup) -> Response {
         let content = html! {
             p.note role="alert" {
-                (html::text(problem.detail())) "."
-                @if problem.status().is_client_error() { " Nothing was changed." }
+                (html::text(&problem.detail)) "."
+                @if problem.status.is_client_error() { " Nothing was changed." }
             }
             (again)
         };
@@ -338,7 +338,7 @@ impl Viewer {
     /// A page with a form that was not obeyed, for the reason that it says.
     pub(super) fn failed_page(&self, title: &str, why: &Problem, content: &Markup) -> Response {
         let mut response = self.form_page(title, content);
-        *response.status_mut() = why.status();
+        *response.status_mut() = why.status;
         response
     }
 

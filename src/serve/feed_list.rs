@@ -162,11 +162,10 @@ async fn listed(
     let mut feeds = Vec::with_capacity(page.names.len());
     // One that was purged meanwhile is left out.
     for status in room.operator.statuses(&page.names).await? {
-        let (state, now) = (room.store.state(&status.name).await?, room.clock.now());
-        let feed = index.get(&status.name);
-        let (record, is_private) =
-            (feed.map(|it| &*it.record), feed.is_some_and(|it| it.is_private));
-        feeds.push(FeedAnswer::new(status, record, state.as_ref(), is_private, now));
+        let name = &status.record.name;
+        let (state, now) = (room.store.state(name).await?, room.clock.now());
+        let is_private = index.get(name).is_some_and(|feed| feed.is_private);
+        feeds.push(FeedAnswer::new(status, state.as_ref(), is_private, now));
     }
     let next = page.names.last().filter(|_| page.has_more);
     let next = next.map(|last| room.site.at(&query.address_after(last)));

@@ -151,7 +151,7 @@ fn still_so(record: &ServedFeed, revision: Revision) -> StillSo {
             && is_made
             && let Some(record) = listing.get(&name)
         {
-            room.directory.note_asked_for(record);
+            room.note_asked_for(record);
             room.note_reader(record, client);
         }
         if is_same {
@@ -165,7 +165,7 @@ impl AppState {
     /// Notes who reads a feed that a request made.
     fn note_reader(&self, record: &FeedRecord, client: Client) {
         if record.on_demand.is_some() {
-            self.asked.note_client(&record.url, client, self.clock.now());
+            self.operator.asked.note_client(&record.url, client, self.clock.now());
         }
     }
 }

@@ -76,7 +76,7 @@ impl FromRequest<SharedState> for ProgramForm {
         let is_of_browser =
             headers.contains_key(FETCH_SITE) || headers.contains_key(header::ORIGIN);
         if is_of_browser && audience.reader().is_none() {
-            refuse_other(headers, !room.config.operators_apart() || !audience.may_sign_in(), room)?;
+            refuse_other(headers, !room.config.operators_apart() || !audience.may_sign_in, room)?;
         }
         SentForm::read(Request::from_parts(parts, body), room).await.map(Self)
     }

@@ -115,12 +115,12 @@ pub(super) fn document(
     let body = html! {
         header {
             a.brand href="/" { "Tidegate" }
-            (pages(audience.may_sign_in(), audience.is_operator()))
+            (pages(audience.may_sign_in, audience.is_operator()))
         }
         main { h1 { (title) } (content) }
         footer { "Tidegate " (env!("CARGO_PKG_VERSION")) }
     };
-    shown_pages::below(audience.site().path(), framed(&head, &body))
+    shown_pages::below(audience.site.path(), framed(&head, &body))
 }
 
 fn framed(head: &Markup, body: &Markup) -> String {

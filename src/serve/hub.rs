@@ -249,13 +249,13 @@ async fn taken(
     let mut feeds = Vec::new();
     for request in requests {
         let found = room.topic(&request.topic, client).await;
-        let (record, _) = found.map_err(|problem| problem.detail().to_owned())?;
+        let (record, _) = found.map_err(|problem| problem.detail)?;
         feeds.push((record, request));
     }
     for (record, request) in feeds {
         let registered = hub.ask(&record.name, Manner::RssCloud, request, client.address()).await;
         // What failed here is for the operator's log.
-        registered.map_err(|error| Problem::from(error).detail().to_owned())?;
+        registered.map_err(|error| Problem::from(error).detail)?;
     }
     Ok(())
 }

@@ -221,7 +221,7 @@ impl FeedIndex {
             let Some(record) = listing.get(name).filter(|_| !positions.contains_key(name)) else {
                 continue;
             };
-            let is_private = listing.private().contains(name);
+            let is_private = listing.private.contains(name);
             let is_same = |feed: &&Arc<IndexedFeed>| {
                 Arc::ptr_eq(&feed.record, record) && feed.is_private == is_private
             };
@@ -322,7 +322,7 @@ impl KeptIndex {
             None => self.due.extend(listing.keys().cloned()),
         }
         self.seen = (states, polls);
-        if !Arc::ptr_eq(&self.list, listing.list()) {
+        if !Arc::ptr_eq(&self.list, &listing.feeds) {
             let arranged = self.index.arranged(&listing);
             let is_new = |feed: &&Arc<IndexedFeed>| {
                 self.index.get(feed.name()).is_none_or(|before| !Arc::ptr_eq(before, feed))
@@ -330,7 +330,7 @@ impl KeptIndex {
             let new = arranged.feeds.iter().filter(is_new);
             self.due.extend(new.map(|feed| feed.name().clone()));
             self.index = Arc::new(arranged);
-            self.list = Arc::clone(listing.list());
+            self.list = Arc::clone(&listing.feeds);
             let aggregates = listing.values().filter(|it| it.options.sharing.is_aggregate());
             self.aggregates = aggregates.map(|record| record.name.clone()).collect();
         }

@@ -182,14 +182,11 @@ struct AppState {
     /// What the configuration says: another one is another state, which takes the place of this one.
     config: Arc<ServeSettings>,
     proxies: Proxies,
-    /// The sites that it stands in front of, and where feeds have paths of their own.
-    rules: PlaceRules,
     unnamed_proxies: UnnamedProxies,
     guesses: Guesses,
     sessions: Sessions,
-    directory: Arc<Directory>,
+    directory: Directory,
     origins: Origins,
-    asked: Arc<AskedFeeds>,
     admission: Arc<Admission>,
     /// The description of the API, once somebody has asked for it.
     description: OnceLock<Bytes>,
@@ -273,16 +270,12 @@ impl AppState {
             paths: origins.paths.clone(),
             base: site.at(""),
         };
-        let asked = Arc::clone(operator.asked_feeds());
-        let directory = Arc::new(Directory::new(
-            Arc::clone(&store),
-            (rules.clone(), Arc::clone(&site.places)),
-            (Arc::clone(&asked), Arc::clone(&clock)),
-        ));
+        let directory = Directory::new(Arc::clone(&store), rules, Arc::clone(&site.places));
         let has_as_much = |before: &&Self| before.config.server.memory == config.server.memory;
         let admission = before.filter(has_as_much).map(|before| &before.admission);
         let admission = kept(admission, || Arc::new(Admission::new(config.server.memory)));
-        let writes_alike = |it: &&Self| config.write_as(&it.config) && rules == it.rules;
+        let writes_alike =
+            |it: &&Self| config.write_as(&it.config) && directory.rules == it.directory.rules;
         let documents = before.filter(writes_alike).map(|before| &before.documents);
         let documents = kept(documents, || {
             Documents::new(config.server.memory, Arc::clone(&admission), lasting.metrics.clone())
@@ -297,7 +290,6 @@ impl AppState {
             event_streams: EventStreams::new(config.connections, event_streams),
             bodies: observe::body_budget(config.server.memory, before.map(|before| &before.bodies)),
             directory,
-            asked,
             origins: Origins::new(&origins, site.endpoint.as_str(), before.map(|it| &it.origins)),
             readers: KnownReaders::new(config.readers.clone(), before.map(|it| &it.readers)),
             sessions: Sessions::new(Arc::clone(&clock), &config.admin_token),
@@ -308,7 +300,6 @@ impl AppState {
             description: OnceLock::new(),
             site,
             proxies: Proxies::new(config.server.trusted_proxies.clone()),
-            rules,
             unnamed_proxies: UnnamedProxies::default(),
             guesses: Guesses::new(),
             admission,

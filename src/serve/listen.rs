@@ -49,21 +49,20 @@ pub enum ServeError {
     Listen(#[source] io::Error),
 }
 
-/// A site, as each listener answers it.
+/// A site, as each listener answers it. That for operators may be open though the site in force has none.
 struct ListenerSites {
-    everybody: ListenerSite,
-    readers: ListenerSite,
+    public: ListenerSite,
     operators: ListenerSite,
 }
 
 impl ListenerSites {
     fn new(room: &SharedState) -> Self {
         let site = |listener| ListenerSite::new(Arc::clone(room), listener);
-        Self {
-            everybody: site(Listener::Everybody),
-            readers: site(Listener::Readers),
-            operators: site(Listener::Operators),
-        }
+        let public = match room.config.operators_apart() {
+            true => Listener::Readers,
+            false => Listener::Everybody,
+        };
+        Self { public: site(public), operators: site(Listener::Operators) }
     }
 }
 
@@ -81,7 +80,7 @@ impl SiteHandle {
         tokio::spawn(async move { following.keep_following().await });
         let Some(handle) = before else { return Self::new(&room) };
         let last = handle.0.swap(Arc::new(ListenerSites::new(&room)));
-        last.everybody.room.hand_over(&room);
+        last.public.room.hand_over(&room);
         handle
     }
 
@@ -90,7 +89,7 @@ impl SiteHandle {
     }
 
     pub(super) fn room(&self) -> SharedState {
-        Arc::clone(&self.0.load().everybody.room)
+        Arc::clone(&self.0.load().public.room)
     }
 
     /// The site as a listener answers it.
@@ -98,8 +97,7 @@ impl SiteHandle {
         let sites = self.0.load();
         let site = match listener {
             Listener::Operators => &sites.operators,
-            _ if sites.everybody.room.config.operators_apart() => &sites.readers,
-            _ => &sites.everybody,
+            Listener::Everybody | Listener::Readers => &sites.public,
         };
         site.clone()
     }

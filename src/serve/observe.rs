@@ -257,7 +257,7 @@ pub(super) fn note(room: &AppState, facts: &AnswerFacts, response: &mut Response
     room.metrics.answered(method, route, status, bytes);
     let milliseconds = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     let problem = response.extensions().get::<Problem>().filter(|_| status >= 500);
-    let reason = problem.map(Problem::detail);
+    let reason = problem.map(|problem| problem.detail.as_str());
     if status >= 500 || route.starts_with("/api/") {
         let (path, agent) = (path(), agent());
         tracing::info!(%method, path, route, status, reason, bytes, milliseconds, agent, "answered");
@@ -341,7 +341,7 @@ mod tests {
             let answer = router.clone().oneshot(request).await.unwrap();
             assert_eq!(answer.status(), status);
             assert_eq!(answer.headers().contains_key(header::RETRY_AFTER), is_safe);
-            let said = answer.extensions().get::<Problem>().unwrap().detail();
+            let said = answer.extensions().get::<Problem>().unwrap().detail.as_str();
             assert_eq!(said.contains("goes on"), !is_safe, "{said}");
         }
     }

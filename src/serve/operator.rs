@@ -29,15 +29,15 @@ use super::{AskedFeeds, Cache};
 use notes::NoteBoard;
 use records::{check_shared_feeds, known, taken};
 use std::sync::Arc;
-use tidegate_config::{Config, FeedSettings, Publish};
+use tidegate_config::{Config, FeedSettings};
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{
     Decision, Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, Hold,
 };
 use tidegate_judge::record as judge;
 use tidegate_net::fetch::Services;
+use tidegate_poll::Poller;
 use tidegate_poll::hub::Hub;
-use tidegate_poll::{Poller, RoundError};
 use tidegate_status::{FeedStatus, GatherNote, ListNote, PollResponse, WalkOrder};
 use tidegate_store::Store;
 use tokio::sync::{Mutex, Semaphore, watch};
@@ -68,14 +68,14 @@ impl InForce {
 pub struct Operator {
     pub(super) store: Arc<Store>,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) poller: Poller,
+    pub poller: Poller,
     in_force: watch::Sender<Arc<InForce>>,
     /// The sites that were warned of lately, since they do not answer what is passed on to them.
     silent: Cache<String, ()>,
     /// So many first documents are read at a time.
     first_documents: Arc<Semaphore>,
     /// When feeds that requests made were last asked for.
-    asked: Arc<AskedFeeds>,
+    pub asked: AskedFeeds,
     usual_feeds: on_demand::UsualFeeds,
     /// One export at a time.
     exporting: Arc<Semaphore>,
@@ -104,7 +104,7 @@ impl Operator {
             in_force: watch::Sender::new(Arc::new(in_force)),
             silent: Cache::lasting(on_demand::SILENT_SITES, on_demand::WARNING_PAUSE),
             first_documents: Arc::new(Semaphore::new(FIRST_DOCUMENTS)),
-            asked: Arc::default(),
+            asked: AskedFeeds::default(),
             usual_feeds: Cache::lasting(on_demand::USUAL_FEEDS, on_demand::USUAL_FEED_AGE),
             exporting: Arc::new(Semaphore::new(1)),
             changing: Mutex::default(),
@@ -122,21 +122,6 @@ impl Operator {
     /// Goes on with another configuration.
     pub fn go_on_with(&self, in_force: InForce) {
         self.in_force.send_replace(Arc::new(in_force));
-    }
-
-    /// How feeds are republished, and what is kept of them.
-    pub fn publish_rules(&self) -> Publish {
-        self.in_force().config.publish.clone()
-    }
-
-    /// Polling.
-    pub const fn poller(&self) -> &Poller {
-        &self.poller
-    }
-
-    /// Lets changes leave the window of a feed, and what is too old its ledger and archives.
-    pub async fn age(&self, record: &Arc<FeedRecord>) -> Result<(), RoundError> {
-        self.poller.age(record).await
     }
 
     /// Checks that a feed is polled and that there is space for what comes; `without`: what to say where it has no url.

@@ -108,7 +108,7 @@ async fn make(
         // States are in memory, so that nothing is waited for.
         let entries = runtime.block_on(collect(&room, (&listing, &audience), asked.upstream))?;
         let query = if asked.upstream { "?upstream=1" } else { "" };
-        let whole = audience.site().at(&format!("/subscriptions.opml{query}"));
+        let whole = audience.site.at(&format!("/subscriptions.opml{query}"));
         let text = write(&entries, asked, room.store.endpoint(), &whole);
         let shown = until(&entries).unwrap_or(Time::MIN).min(room.clock.now());
         Ok(Rendition::build_quickly(text, MEDIA_TYPE, shown)?.with([
@@ -126,7 +126,7 @@ async fn collect(
     upstream: bool,
 ) -> Result<Vec<ListedFeed>, StoreError> {
     let mut entries = Vec::with_capacity(listing.len());
-    let site = audience.site();
+    let site = &audience.site;
     for record in listing.seen_by(audience) {
         // A tombstone is one by its sharing markup only.
         if record.is_unlisted() && record.enrolment.history.is_empty() {

@@ -17,7 +17,7 @@ pub(super) use self::admitted::{AdmittedSite, FeedThere, FeedTraits, FoundAddres
 pub use self::places::AskedFeeds;
 pub(super) use self::places::{FeedPlaces, PlaceRules};
 
-use self::looks::{LookPermit, Looks};
+use self::looks::Looks;
 use self::making::NewFeedShares;
 use self::pages::PagesSeen;
 pub(super) use self::pages::document_or_page;
@@ -26,37 +26,28 @@ use self::pass::ServedOrigin;
 use self::slots::{SiteSlots, Uploads};
 use super::audience::AskedPath;
 use super::reading::FETCH_DEST;
-use super::{Client, ListenerSite, Problem, SharedState, prefers_html, router, shown_pages};
+use super::{ListenerSite, Problem, SharedState, prefers_html, router, shown_pages};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use std::sync::Arc;
-use std::time::Duration;
 use tidegate_config::AllowConfig;
 use tidegate_core::model::{FeedName, FeedStanding};
 use tidegate_format::render::Container;
-use tidegate_net::origin::{
-    OriginPlace, OriginSite, PassMode, Via, has_other_coding, is_definite, site_of,
-};
+use tidegate_net::origin::{OriginPlace, OriginSite, PassMode, Via, has_other_coding, is_definite};
 use tidegate_store::StoreError;
 use tokio::time::{Instant, timeout};
 use url::Url;
 
-/// How long a look at an address waits for its turn.
-const LOOK_WAIT: Duration = Duration::from_secs(5);
-
 /// The sites, and what is known of their answers.
 pub(super) struct Origins {
     sites: Vec<ServedOrigin>,
-    /// The same as the configuration has them.
-    in_order: Vec<Arc<OriginSite>>,
     allow: Vec<AllowConfig>,
-    has_paths: bool,
     pub(super) looks: Looks,
     uploads: Uploads,
-    pages: PagesSeen,
-    feed_shares: NewFeedShares,
+    pub(super) pages: PagesSeen,
+    pub(super) feed_shares: NewFeedShares,
     via: Via,
 }
 
@@ -86,9 +77,7 @@ impl Origins {
         };
         Self {
             sites: sites.iter().map(served).collect(),
-            in_order: settings.sites.clone(),
             allow: settings.allow.clone(),
-            has_paths: !settings.paths.is_empty(),
             looks: Looks::new(),
             uploads: Uploads::new(),
             pages: PagesSeen::default(),
@@ -142,37 +131,10 @@ impl Origins {
         self.sites.iter().find_map(|origin| origin.site.public_address(url))
     }
 
-    /// Whether a poll of an address tells the site the same name as a request that is passed on by way of this origin,
-    /// and not that of another origin with this address.
-    fn is_polled_as(&self, site: &OriginSite, url: &Url) -> bool {
-        site_of(&self.in_order, url).is_some_and(|polled| **polled == *site)
-    }
-
-    /// Notes that a page of a site names a feed at this address.
-    pub(super) fn announce(&self, url: &Url) {
-        self.pages.announce(url);
-    }
-
     /// Whether a request for an address of an origin may make a feed, as far as the address says.
     pub(super) fn makes_feed_at(&self, url: &Url) -> bool {
         let is_open = |origin: &ServedOrigin| origin.site.holds(url) && !origin.site.shows_key(url);
         (is_definite(url) || self.pages.is_announced(url)) && self.sites.iter().any(is_open)
-    }
-
-    /// Takes one feed of a client's share of new ones.
-    pub(super) fn take_share(&self, site: &AdmittedSite, client: Client) -> Result<(), Problem> {
-        let said = "requests of this client made as many feeds as they may for now";
-        let refused = |wait| Problem::new(StatusCode::TOO_MANY_REQUESTS, said).after(wait);
-        self.feed_shares.take_share(client, site.feeds).map_err(refused)
-    }
-
-    /// Leave for a client to look at an address of an admitted site; at most [`LOOK_WAIT`] later.
-    pub(super) async fn turn(
-        &self,
-        site: &AdmittedSite,
-        client: Client,
-    ) -> Result<LookPermit, Problem> {
-        self.looks.leave((&site.url, client), LOOK_WAIT).await
     }
 }
 
@@ -187,7 +149,9 @@ fn host<'r>(uri: &'r Uri, headers: &'r HeaderMap) -> Option<&'r str> {
 pub(super) async fn enter(room: &SharedState, request: Request, next: &ListenerSite) -> Response {
     let found = room.origins.find(&request);
     let (origin, rest) = match found.map(|(origin, rest)| (origin, rest.map(str::to_owned))) {
-        None if room.origins.has_paths => return at_path(room, request, next).await,
+        None if !room.directory.rules.paths.is_empty() => {
+            return at_path(room, request, next).await;
+        }
         None => return next.route(request).await,
         Some(found) => found,
     };
@@ -228,7 +192,7 @@ async fn at_path(room: &SharedState, request: Request, next: &ListenerSite) -> R
         false => None,
     };
     let address = room.site.at(request.uri().path());
-    let name = listing.and_then(|all| all.places().feed_at(&address).cloned());
+    let name = listing.and_then(|all| all.places.feed_at(&address).cloned());
     let Some(name) = name else { return next.route(request).await };
     let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
     next.route(as_feed(request, &name, &query)).await
@@ -311,12 +275,12 @@ async fn answer(
 /// The feed at an address of an origin, where it has a document or was deleted.
 async fn served_feed(room: &SharedState, url: &Url) -> Result<Option<FeedName>, StoreError> {
     let listing = room.directory.listing().await?;
-    let name = listing.places().feed_of(url);
+    let name = listing.places.feed_of(url);
     let Some(record) = name.and_then(|name| listing.get(name)) else { return Ok(None) };
     if record.standing == FeedStanding::Gone || room.store.state(&record.name).await?.is_some() {
         return Ok(Some(record.name.clone()));
     }
-    room.directory.note_asked_for(record);
+    room.note_asked_for(record);
     Ok(None)
 }
 

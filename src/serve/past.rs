@@ -265,7 +265,7 @@ pub(super) async fn archive(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let (name, id) = path.map_err(unreadable)?.0;
-    let record = room.directory.served(&name, &audience).await?;
+    let record = room.served_feed(&name, &audience).await?;
     let unknown =
         || Problem::not_found(format!("the feed {} has no archive of that id", record.name));
     let id = ArchiveId::new(&id).map_err(|_| unknown())?;

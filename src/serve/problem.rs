@@ -23,9 +23,9 @@ pub(super) struct Problem {
     title: &'static str,
     #[serde(serialize_with = "as_number")]
     #[schema(value_type = u16, minimum = 400, maximum = 599)]
-    status: StatusCode,
+    pub(super) status: StatusCode,
     /// A sentence about this occurrence.
-    detail: String,
+    pub(super) detail: String,
     /// Our extension: the parameter, key or part of the address at fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -33,8 +33,9 @@ pub(super) struct Problem {
     /// Further extensions (RFC 9457 section 3.2).
     #[serde(flatten)]
     members: BTreeMap<&'static str, serde_json::Value>,
+    /// How soon to ask again.
     #[serde(skip)]
-    retry_after: Option<Duration>,
+    pub(super) retry_after: Option<Duration>,
     #[serde(skip)]
     pub(super) cause: ProblemCause,
 }
@@ -145,21 +146,6 @@ impl Problem {
         self.parameter = Some(name.to_owned());
         self
     }
-
-    /// The sentence about this occurrence.
-    pub(super) fn detail(&self) -> &str {
-        &self.detail
-    }
-
-    /// How soon to ask again.
-    pub(super) const fn retry_after(&self) -> Option<Duration> {
-        self.retry_after
-    }
-
-    /// The status.
-    pub(super) const fn status(&self) -> StatusCode {
-        self.status
-    }
 }
 
 impl From<StoreError> for Problem {
@@ -250,18 +236,18 @@ mod tests {
             of_operator(CommitError::Ambiguous(away())),
         ];
         for problem in problems {
-            assert_eq!(problem.status(), StatusCode::SERVICE_UNAVAILABLE, "{problem:?}");
-            assert_eq!(problem.retry_after(), Some(RETRY_SOON));
-            let said = problem.detail();
+            assert_eq!(problem.status, StatusCode::SERVICE_UNAVAILABLE, "{problem:?}");
+            assert_eq!(problem.retry_after, Some(RETRY_SOON));
+            let said = &problem.detail;
             assert!(said.contains("does not answer, or fails over"), "{said}");
             assert!(!said.contains("db.example"), "{said}");
         }
         for problem in [of_operator(CommitError::Overtaken), of_operator(StoreError::Closed)] {
-            assert_eq!(problem.status(), StatusCode::SERVICE_UNAVAILABLE);
+            assert_eq!(problem.status, StatusCode::SERVICE_UNAVAILABLE);
         }
         let fault = || StoreError::Io { doing: "read", source: source() };
         for problem in [of_operator(fault()), of_operator(CommitError::Ambiguous(fault()))] {
-            assert_eq!(problem.status(), StatusCode::INTERNAL_SERVER_ERROR);
+            assert_eq!(problem.status, StatusCode::INTERNAL_SERVER_ERROR);
         }
     }
 }

@@ -12,8 +12,7 @@ use axum::extract::State;
 use http::StatusCode;
 use serde_json::{Map, Value};
 use tidegate_config::{self as config, FeedSettings};
-use tidegate_core::model::FeedName;
-use tidegate_status::FeedStatus;
+use tidegate_core::model::{FeedName, FeedRecord};
 
 /// Adds a feed or changes it.
 ///
@@ -47,7 +46,7 @@ pub(super) async fn patch(
 ) -> Reply {
     // What another gateway has answered is not taken back.
     room.store.catch_up().await?;
-    let mut said = written(&room.operator.status(&name).await?);
+    let mut said = written(&room.operator.record(&name).await?);
     merge(&mut said, wanted.0);
     change(&room, &name, &said).await?;
     Ok(answer(StatusCode::OK, &acted_feed(&room, &name).await?))
@@ -116,16 +115,16 @@ pub(super) fn unknown_key(key: &str) -> Problem {
 }
 
 /// What is said of a feed now, as `PUT` takes it back.
-pub(super) fn written(status: &FeedStatus) -> Map<String, Value> {
-    let mut settings = match answers::value(&ShownOptions::new(status)) {
+pub(super) fn written(record: &FeedRecord) -> Map<String, Value> {
+    let mut settings = match answers::value(&ShownOptions::new(record)) {
         Value::Object(settings) => settings,
         _ => Map::new(),
     };
     // Only an aggregate has sources, and no aggregate is changed here.
     settings.remove("sources");
     settings.retain(|_, value| !value.is_null());
-    if !status.url.is_empty() {
-        settings.insert("url".to_owned(), status.url.as_str().into());
+    if record.has_upstream() {
+        settings.insert("url".to_owned(), record.url.as_str().into());
     }
     settings
 }

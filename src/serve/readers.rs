@@ -241,7 +241,7 @@ pub(super) async fn told_to(
     audience: &Audience,
     feed: &ServedFeed,
 ) -> Result<(Option<PrivateReaders>, AudienceKey), Problem> {
-    let is_private = room.directory.listing().await?.private().contains(&feed.name);
+    let is_private = room.directory.listing().await?.private.contains(&feed.name);
     // The operator is told of readers, who are not told of each other.
     Ok(match audience.is_operator() && is_private {
         true => (Some(room.readers.of_private(&feed.name)), AudienceKey::Operator),
@@ -281,7 +281,7 @@ pub(super) async fn list(State(room): State<SharedState>) -> Reply {
         let is_missing =
             |name: &&FeedName| listing.get(*name).as_ref().is_none_or(|feed| !is_there(feed));
         let is_open = |feed: &&Arc<FeedRecord>| {
-            reader.opens(&feed.name, listing.private().contains(&feed.name))
+            reader.opens(&feed.name, listing.private.contains(&feed.name))
         };
         let open = listing.values().filter(is_there).filter(is_open);
         let mut feeds: Vec<FeedName> = open.map(|feed| feed.name.clone()).collect();

@@ -199,7 +199,7 @@ pub(super) async fn begin(
     let to = way_back(form.get("to"));
     let (room, token) = (&viewer.room, form.get("token").trim());
     if let Err(problem) = demand(room, viewer.client, token, wrong_token).await {
-        let form = sign_in(to, Some(problem.detail()));
+        let form = sign_in(to, Some(problem.detail.as_str()));
         return Ok(viewer.failed_page("Sign in", &problem, &form));
     }
     let cookie = SessionCookie { until: room.clock.now().plus(LASTS), notice: String::new() };

@@ -67,7 +67,8 @@ impl<K: Eq + Hash, V> Drop for Flight<K, V> {
 /// Work by key, each done once at a time.
 pub(super) struct SingleFlight<K: Eq + Hash, V> {
     flights: Flights<K, V>,
-    admission: Arc<Admission>,
+    /// How much work may be done.
+    pub(super) admission: Arc<Admission>,
 }
 
 impl<K, V> SingleFlight<K, V>
@@ -78,11 +79,6 @@ where
     /// Nothing is being done.
     pub(super) fn new(admission: Arc<Admission>) -> Self {
         Self { flights: Flights::default(), admission }
-    }
-
-    /// How much work may be done.
-    pub(super) const fn admission(&self) -> &Arc<Admission> {
-        &self.admission
     }
 
     fn join(&self, key: &K) -> Arc<Flight<K, V>> {

@@ -29,7 +29,7 @@ pub(super) fn below(path: &str, page: String) -> String {
 /// Puts the path of the site that its audience has before what the headers of an answer name from the root.
 pub(super) fn put_path_before(response: &mut Response) {
     let audience = response.extensions().get::<Audience>();
-    let path = audience.map_or("", |audience| audience.site().path()).to_owned();
+    let path = audience.map_or("", |audience| audience.site.path()).to_owned();
     if path.is_empty() {
         return;
     }
@@ -67,7 +67,7 @@ pub(super) fn way_back<B>(request: &Request<B>) -> Option<String> {
 /// are none of ours, and leads nowhere.
 pub(super) fn show_problem(response: Response, to: Option<&str>) -> Response {
     let Some(problem) = response.extensions().get::<Problem>() else { return response };
-    let (title, content) = (title(problem.status()), content(problem, to));
+    let (title, content) = (title(problem.status), content(problem, to));
     let (mut parts, _) = response.into_parts();
     parts.headers.remove(header::CONTENT_LENGTH);
     let html = HeaderValue::from_static(html::MEDIA_TYPE);
@@ -95,11 +95,11 @@ fn title(status: StatusCode) -> &'static str {
 }
 
 fn content(problem: &Problem, to: Option<&str>) -> Markup {
-    let status = problem.status();
+    let status = problem.status;
     let may_sign_in = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
     html! {
-        p.lead { (html::text(problem.detail())) "." }
-        @if let Some(wait) = problem.retry_after() {
+        p.lead { (html::text(&problem.detail)) "." }
+        @if let Some(wait) = problem.retry_after {
             p { "Ask again in " (wait.as_secs()) " seconds." }
         }
         @if let Some(to) = to {

@@ -18,6 +18,7 @@ use maud::{Markup, html};
 use serde::Serialize;
 use serde_json::json;
 use std::sync::Arc;
+use std::time::Duration;
 use tidegate_core::model::{Enrolment, FeedName, FeedRecord, Tick, Time};
 use tidegate_format::render::{Container, ViewKind};
 use tidegate_store::Select;
@@ -25,6 +26,8 @@ use url::Url;
 
 /// Where it is.
 pub(super) const PATH: &str = "/subscribe";
+/// How long a look at an address waits for its turn.
+const LOOK_WAIT: Duration = Duration::from_secs(5);
 /// The parameter that names it.
 const PARAMETER: &str = "url";
 
@@ -133,9 +136,9 @@ async fn offered(viewer: &Viewer, typed: &str) -> Result<Vec<OfferedFeed>, Probl
     for (url, title, traits) in found {
         // What a page of the site names is announced, and what somebody typed is not.
         if traits.is_none() {
-            room.origins.announce(&url);
+            room.origins.pages.announce(&url);
             if is_front {
-                room.asked.note_named(&url);
+                room.operator.asked.note_named(&url);
             }
         }
         let offer = match known(viewer, &site, &[&url]).await? {
@@ -167,7 +170,7 @@ async fn looked_at(
     if room.origins.looks.is_missing(url) {
         return Ok(FoundAddress::Nothing);
     }
-    let _turn = room.origins.turn(site, viewer.client).await?;
+    let _turn = room.origins.looks.leave((&site.url, viewer.client), LOOK_WAIT).await?;
     let mut found = room.operator.discover(site, url, &|_| true).await;
     if found == FoundAddress::Page(Vec::new()) {
         let usual = room.operator.usual_feed(site).await;
@@ -187,7 +190,7 @@ async fn known(
     urls: &[&Url],
 ) -> Result<Option<OfferedFeed>, Problem> {
     let listing = room.directory.listing().await?;
-    let is_private = |feed: &FeedName| listing.private().contains(feed);
+    let is_private = |feed: &FeedName| listing.private.contains(feed);
     // A feed reader cannot sign in as the operator does.
     let is_own = |feed: &FeedName| !audience.is_operator() && listing.is_seen(feed, audience);
     let at = |record: &FeedRecord| urls.iter().find(|url| site.is_at(&record.url, url));
@@ -201,7 +204,7 @@ async fn known(
     let Some((record, url)) = found.and_then(|record| Some((record, at(record)?))) else {
         return Ok(None);
     };
-    let site = if is_own(&record.name) { audience.site() } else { &room.site };
+    let site = if is_own(&record.name) { &audience.site } else { &room.site };
     let url = room.origins.place_of(url).unwrap_or_else(|| url.to_string());
     let address = Some(address(site, &record.name));
     let title = title(room, record).await?;
@@ -267,14 +270,14 @@ async fn make(
 ) -> Result<FeedName, Problem> {
     let client = *client;
     if !audience.is_operator() {
-        room.origins.take_share(&site, client)?;
+        room.origins.feed_shares.take_share(client, site.feeds)?;
     }
-    room.asked.note_client(url.as_str(), client, room.clock.now());
+    room.operator.asked.note_client(url.as_str(), client, room.clock.now());
     let place = site.url.clone();
     let make = |operator: Arc<Operator>| async move {
         operator.make_feed(&site, &url, traits, None).await
     };
-    let name = room.act(make).await.map_err(|problem| match problem.status() {
+    let name = room.act(make).await.map_err(|problem| match problem.status {
         StatusCode::INTERNAL_SERVER_ERROR => Problem::later(NOT_NOW, RETRY_SOON),
         _ => problem,
     })?;

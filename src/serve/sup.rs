@@ -118,7 +118,7 @@ impl AppState {
         }
         self.read_log_to_end().await?;
         // Not before the log was read: of what is in it, it is known whether it is private.
-        let private = Arc::clone(self.directory.listing().await?.private());
+        let private = Arc::clone(&self.directory.listing().await?.private);
         let (room, begun) = (Arc::clone(self), Instant::now());
         make_on_thread("the SUP document", move || {
             let site = &room.site;
@@ -150,7 +150,7 @@ impl AppState {
     ) -> Result<Rendition, Problem> {
         self.read_log_to_end().await?;
         let listing = self.directory.listing().await?;
-        let (room, site) = (Arc::clone(self), Arc::clone(audience.site()));
+        let (room, site) = (Arc::clone(self), Arc::clone(&audience.site));
         let seen = listing.seen_by(audience).filter_map(|record| site.sup_id(&record.name));
         let seen: HashSet<SupId> = seen.collect();
         make_on_thread("the SUP document", move || {
@@ -165,7 +165,7 @@ impl AppState {
         let age = self.clock.now().since(built.rendition.shown);
         let is_unchanged = built.epoch >= self.log.newest() && age <= step(period);
         // It tells of no feed that became private.
-        Arc::ptr_eq(&built.private, listing.private())
+        Arc::ptr_eq(&built.private, &listing.private)
             && (is_unchanged || built.at.elapsed() < pause)
     }
 

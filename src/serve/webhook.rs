@@ -245,17 +245,15 @@ fn random_secret() -> Result<Secret, Problem> {
 
 /// What the directory says of a feed: one that is unknown or was removed has gone.
 fn gone_or_later(problem: &Problem) -> NoHubDocument {
-    match problem.status() {
-        StatusCode::NOT_FOUND | StatusCode::GONE => {
-            NoHubDocument::Gone(problem.detail().to_owned())
-        }
+    match problem.status {
+        StatusCode::NOT_FOUND | StatusCode::GONE => NoHubDocument::Gone(problem.detail.clone()),
         _ => later(problem),
     }
 }
 
 /// Everything else may be mended: another public address, a view that is not available now.
 fn later(problem: &Problem) -> NoHubDocument {
-    NoHubDocument::Later(problem.detail().to_owned())
+    NoHubDocument::Later(problem.detail.clone())
 }
 
 impl AppState {
@@ -301,7 +299,7 @@ impl AppState {
         after: Option<Tick>,
     ) -> Result<HubDocument, NoHubDocument> {
         // The operator said where they go.
-        let served = self.directory.served(feed.as_str(), &Audience::operator(self)).await;
+        let served = self.served_feed(feed.as_str(), &Audience::operator(self)).await;
         let record = served.map_err(|problem| gone_or_later(&problem))?;
         let message = message(self, &record, after).await;
         let (body, until) = message.map_err(|error| NoHubDocument::Later(error.to_string()))?;
@@ -349,7 +347,7 @@ impl AppState {
 
     async fn find_topic(&self, topic: &str) -> Result<(ServedFeed, ViewRequest), Problem> {
         let (audience, name, kind, query) = self.place(topic)?;
-        let record = self.directory.served(&name, &audience).await?;
+        let record = self.served_feed(&name, &audience).await?;
         let foreign = |problem: Problem| problem.because(ProblemCause::ForeignTopic);
         let asked = ViewQuery::read(kind, query.unwrap_or_default()).map_err(foreign)?;
         let said = if asked.since.is_some() || asked.as_of.is_some() {

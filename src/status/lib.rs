@@ -20,36 +20,19 @@ pub use polling::{
 pub use ticks::{TICK_LEAD_LIMIT, TicksAhead, tick_lead};
 pub use tidegate_net::fetch::FetchBlame;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
+use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::{
-    FeedAccess, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Time,
-};
+use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, Time};
 use tidegate_judge::PendingAbsence;
 use tidegate_judge::record::LeftOut;
 use utoipa::ToSchema;
 
-/// A feed, its settings and its polling status.
+/// A feed with its settings, and its polling status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FeedStatus {
-    pub name: FeedName,
-    /// The configured address of the upstream; empty if there is none.
-    #[serde(serialize_with = "none_if_empty")]
-    #[schema(value_type = Option<String>)]
-    pub url: String,
-    /// Who added it.
-    pub source: FeedSource,
-    /// Whether it is polled and served.
-    pub standing: FeedStanding,
-    /// The operator's options.
     #[serde(skip)]
-    pub options: FeedOptions,
-    /// The credentials, headers and route for its publisher.
-    #[serde(skip)]
-    pub access: Option<Box<FeedAccess>>,
-    /// Whether only readers with a token may read it.
-    #[serde(skip)]
-    pub private: bool,
+    pub record: Arc<FeedRecord>,
     #[serde(flatten)]
     pub polling: PollStatus,
     /// Why a document is held back, if one is.
@@ -65,10 +48,7 @@ pub struct FeedStatus {
     pub polled_by: Option<String>,
     /// The problems of an aggregate; `None` for other feeds.
     pub gathered: Option<GatherNote>,
-    /// Whether it is a subscription list whose feeds are added.
-    #[serde(skip)]
-    pub adds_feeds: bool,
-    /// The feeds of such a list; `None` for other feeds.
+    /// The feeds of a subscription list whose feeds are added; `None` for other feeds.
     pub feeds_of_list: Option<ListNote>,
     /// The list that added it, if one did.
     pub list: Option<MemberNote>,
@@ -154,8 +134,4 @@ impl GatherNote {
 pub struct SourceTrouble {
     pub source: FeedName,
     pub why: String,
-}
-
-fn none_if_empty<S: Serializer>(text: &String, to: S) -> Result<S::Ok, S::Error> {
-    Some(text).filter(|text| !text.is_empty()).serialize(to)
 }

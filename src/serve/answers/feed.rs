@@ -6,10 +6,11 @@ use crate::life::FeedLife;
 use crate::readers::PrivateReaders;
 use crate::shown;
 use serde::Serialize;
+use std::sync::Arc;
 use tidegate_core::model::{
     ArchiveLayout, ArchiveNote, Backfill, Chain, Character, Decision, Evictions, FeedName,
-    FeedRecord, FeedState, Hold, ListFolder, ListPlace, OnDemand, SyncId, Tick, Time, WalkStanding,
-    shown_text,
+    FeedRecord, FeedSource, FeedStanding, FeedState, Hold, ListFolder, ListPlace, OnDemand, SyncId,
+    Tick, Time, WalkStanding, shown_text,
 };
 use tidegate_judge::{self as judge, Quiet};
 use tidegate_status::schema::numbers;
@@ -25,13 +26,20 @@ describe! {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Feed)]
 pub(crate) struct FeedAnswer {
+    name: FeedName,
+    /// The address of the upstream; null where there is none.
+    url: Option<String>,
+    /// Who added it.
+    source: FeedSource,
+    /// Whether it is polled and served.
+    standing: FeedStanding,
     #[serde(flatten)]
     pub(crate) status: FeedStatus,
     /// Whether only readers with a token may read it.
     private: bool,
     options: ShownOptions,
     pub(crate) backfill: Option<BackfillAnswer>,
-    listed: Option<Listed>,
+    listed: Listed,
     on_demand: Option<MadeFeed>,
     state: Option<StateAnswer>,
     /// Items with unresolved conflicts.
@@ -47,22 +55,25 @@ pub(crate) struct FeedAnswer {
 }
 
 impl FeedAnswer {
-    /// What is known of a feed without its ledger; `record`: as the list of subscriptions has it.
+    /// What is known of a feed without its ledger.
     pub(crate) fn new(
         status: FeedStatus,
-        record: Option<&FeedRecord>,
         state: Option<&FeedState>,
         private: bool,
         now: Time,
     ) -> Self {
-        let walk = status.polling.backfill.as_ref();
+        let (record, walk) = (Arc::clone(&status.record), status.polling.backfill.as_ref());
         let lead = tidegate_status::tick_lead(state.and_then(|state| state.tick), now);
         Self {
+            name: record.name.clone(),
+            url: record.has_upstream().then(|| record.url.clone()),
+            source: record.source,
+            standing: record.standing,
             private,
-            options: ShownOptions::new(&status),
-            backfill: walk.map(|walk| BackfillAnswer::new(walk, status.options.secret)),
-            listed: record.map(Listed::new),
-            on_demand: record.and_then(|record| record.on_demand.as_ref()).map(MadeFeed::from),
+            options: ShownOptions::new(&record),
+            backfill: walk.map(|walk| BackfillAnswer::new(walk, record.options.secret)),
+            listed: Listed::new(&record),
+            on_demand: record.on_demand.as_ref().map(MadeFeed::from),
             state: state.map(|state| StateAnswer::new(state, status.pending_absences)),
             conflicts: state.map_or(0, |state| state.contested),
             failing_since: status.polling.failing_since(),

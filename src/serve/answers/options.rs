@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tidegate_core::model::{
-    Deletions, FeedAccess, FeedName, Ignore, Login, Order, Probing, ProxyAddress, ProxyRoute,
-    SecretSource, UserPassword,
+    Deletions, FeedAccess, FeedName, FeedRecord, Ignore, Login, Order, Probing, ProxyAddress,
+    ProxyRoute, SecretSource, UserPassword,
 };
+use tidegate_status::describe;
 use tidegate_status::schema::{self, text, words};
-use tidegate_status::{FeedStatus, describe};
 use utoipa::ToSchema;
 use utoipa::openapi::Ref;
 use utoipa::openapi::schema::{AllOfBuilder, ObjectBuilder, OneOfBuilder, SchemaType, Type};
@@ -78,8 +78,8 @@ pub(crate) struct ShownOptions {
 
 impl ShownOptions {
     /// What is said of a feed.
-    pub(crate) fn new(status: &FeedStatus) -> Self {
-        let (options, sharing) = (&status.options, &status.options.sharing);
+    pub(crate) fn new(record: &FeedRecord) -> Self {
+        let (options, sharing) = (&record.options, &record.options.sharing);
         Self {
             complete: options.complete,
             deletions: options.deletions,
@@ -100,9 +100,9 @@ impl ShownOptions {
             sources: sharing.sources.clone(),
             shares_with: sharing.shares_with.clone(),
             conflicts: sharing.conflicts.to_string(),
-            private: status.private,
-            add_feeds: status.adds_feeds,
-            access: ShownAccess::new(status.access.as_deref()),
+            private: record.private,
+            add_feeds: record.adds_feeds,
+            access: ShownAccess::new(record.access.as_deref()),
         }
     }
 }

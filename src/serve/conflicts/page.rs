@@ -286,7 +286,7 @@ async fn keep_winners(
         let act = Act::Resolve { id, keep, conflicts: None, expected };
         match edit::done(room, feed, act).await {
             Ok(_) => kept += 1,
-            Err(problem) if problem.status().is_client_error() => left += 1,
+            Err(problem) if problem.status.is_client_error() => left += 1,
             Err(problem) => return Err(problem),
         }
     }

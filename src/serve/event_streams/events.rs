@@ -213,7 +213,7 @@ impl EventStream {
             }
             let is_last = place + 1 == sealed.changes.len();
             said = if is_last { behind } else { behind.within(place + 1) };
-            let change = ChangeLine::new(self.log.audience.site(), change);
+            let change = ChangeLine::new(&self.log.audience.site, change);
             let single = ChangeEvent { epoch: sealed.epoch.0, at: sealed.at, change };
             // Texts and numbers always serialise, and JSON of one line is data of one line.
             let data = serde_json::to_string(&single).unwrap_or_default();
@@ -229,8 +229,8 @@ impl EventStream {
     /// Says that what followed the client's id cannot be given, and goes on from the newest. Where that is not known now,
     /// the stream ends: its client comes back where it was.
     fn reset(&mut self, why: &Problem) -> Option<String> {
-        if why.status() != StatusCode::GONE {
-            let why = why.detail();
+        if why.status != StatusCode::GONE {
+            let why = &why.detail;
             tracing::debug!(why, "an event stream ends that could not read the change log");
             return None;
         }
@@ -238,7 +238,7 @@ impl EventStream {
         let data = serde_json::json!({
             "after": self.log.at.to_string(),
             "newest": newest.to_string(),
-            "reason": why.detail(),
+            "reason": why.detail,
         });
         (self.log.at, self.said) = (newest, newest);
         Some(format!("event: reset\nid: {newest}\ndata: {data}\n\n"))

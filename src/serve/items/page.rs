@@ -337,7 +337,7 @@ pub(super) async fn part(
         return Ok(known.map(|known| buttons(record, &known, &address)).unwrap_or_default());
     }
     Ok(html! {
-        @if viewer.audience.may_sign_in() {
+        @if viewer.audience.may_sign_in {
             p.quiet {
                 a href=(sign_in_address(&address)) { "Sign in" } " to delete, restore or redact it."
             }

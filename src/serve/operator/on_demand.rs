@@ -1,10 +1,10 @@
 //! Feeds that requests make, and requests that are passed on to origins.
 
 use super::{Operator, OperatorError};
+use crate::Cache;
 use crate::origins::{
     AdmittedSite, FeedThere, FeedTraits, FoundAddress, HeaderRule, document_or_page,
 };
-use crate::{AskedFeeds, Cache};
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
 use std::collections::HashSet;
@@ -150,11 +150,6 @@ fn not_made(error: &impl ToString) -> OperatorError {
 }
 
 impl Operator {
-    /// When feeds that requests made were last asked for.
-    pub const fn asked_feeds(&self) -> &Arc<AskedFeeds> {
-        &self.asked
-    }
-
     /// Whether somebody subscribed to a feed at the hub.
     pub fn has_subscribers(&self, feed: &FeedName) -> bool {
         let in_force = self.in_force();

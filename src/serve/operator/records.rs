@@ -24,7 +24,7 @@ impl Operator {
         self.poller.decisions().decide_and_commit(record, self.clock.as_ref(), names, decide).await
     }
 
-    pub(super) async fn record(&self, feed: &FeedName) -> Result<FeedRecord, OperatorError> {
+    pub(crate) async fn record(&self, feed: &FeedName) -> Result<FeedRecord, OperatorError> {
         known(&*self.store.feed_list().await?, feed)
     }
 

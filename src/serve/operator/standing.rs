@@ -26,7 +26,7 @@ impl Operator {
         let polling = self.polling_of(&asked.collect::<Vec<_>>()).await?;
         let mut all = Vec::with_capacity(records.len());
         for record in records {
-            all.push(self.standing(FeedRecord::clone(record), feeds, &polling).await?);
+            all.push(self.standing(record, feeds, &polling).await?);
         }
         Ok(all)
     }
@@ -87,31 +87,25 @@ impl Operator {
     /// How a feed stands. `polling`: how its polling stands, and that of its sources.
     async fn standing(
         &self,
-        record: FeedRecord,
+        record: &Arc<FeedRecord>,
         feeds: &FeedList,
         polling: &BTreeMap<FeedName, PollStatus>,
     ) -> Result<FeedStatus, OperatorError> {
         let mut polled = polling.get(&record.name).cloned().unwrap_or_default();
         let state = self.store.state(&record.name).await?;
-        let polled_by = self.poller.polled_elsewhere(&record);
+        let polled_by = self.poller.polled_elsewhere(record);
         if let (Some(next), Err(why)) = (&mut polled.next, self.store.condition().check_intake()) {
             next.reason = format!("it waits: {why}");
         }
         let held = state.as_ref().and_then(|s| s.hold.as_ref()).map(Hold::describe);
-        let (pending, all) = self.pending(&record, state.as_ref(), polled.same).await?;
-        let feeds_of_list = self.list_note(&record, feeds);
-        let list = list_feeds::member_note(&record, feeds);
-        let gathered = self.gathering(&record, feeds, polling).await?;
+        let (pending, all) = self.pending(record, state.as_ref(), polled.same).await?;
+        let feeds_of_list = self.list_note(record, feeds);
+        let list = list_feeds::member_note(record, feeds);
+        let gathered = self.gathering(record, feeds, polling).await?;
         let hub = polled.hub.as_ref();
         let hub = hub.map(|hub| HubNote::new(hub, self.clock.now(), record.options.secret));
         Ok(FeedStatus {
-            name: record.name,
-            url: record.url,
-            source: record.source,
-            standing: record.standing,
-            options: record.options,
-            access: record.access,
-            private: record.private,
+            record: Arc::clone(record),
             polling: polled,
             held,
             pending,
@@ -119,7 +113,6 @@ impl Operator {
             hub,
             polled_by,
             gathered,
-            adds_feeds: record.adds_feeds,
             feeds_of_list,
             list,
         })

@@ -125,7 +125,7 @@ impl Looks {
     }
 
     /// Leave for a client to look at an address of a site of which nothing is known; at most `wait` later.
-    pub(super) async fn leave(
+    pub(crate) async fn leave(
         &self,
         (site, client): (&Url, Client),
         wait: Duration,
@@ -319,7 +319,7 @@ mod tests {
                 for last in [1, 2] {
                     match look(last).await {
                         Ok(()) => asked += 1,
-                        Err(no) => assert_eq!(no.status(), StatusCode::TOO_MANY_REQUESTS),
+                        Err(no) => assert_eq!(no.status, StatusCode::TOO_MANY_REQUESTS),
                     }
                 }
             }

@@ -6,7 +6,7 @@ use super::looks::{Look, NOTHING_AGE, PAGE_AGE};
 use super::pages::document_or_page;
 use super::pass::send;
 use super::{OriginRequest, pages};
-use crate::{Client, Paces, Rate, SharedState};
+use crate::{Client, Paces, Problem, Rate, SharedState};
 use axum::body::Body;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -84,7 +84,7 @@ async fn make_of_look(
         }
         FoundAddress::Feed(there) if of_feed(&there.answer.headers) => {
             // A poll tells the site another name of it where another origin has the same address.
-            let is_polled_so = room.origins.is_polled_as(&asked.site, url);
+            let is_polled_so = room.directory.rules.is_polled_as(&asked.site, url);
             let answer = is_polled_so.then_some(there.answer);
             let found = (there.traits, answer);
             if make_feed(room, look, (site, url), found, client).await {
@@ -140,7 +140,7 @@ pub(super) async fn read_again(
     let program = request.headers.get(header::USER_AGENT)?;
     let is_asked = asked.site.config().passes == PassMode::Through
         && request.method == Method::GET
-        && room.origins.is_polled_as(&asked.site, &asked.url)
+        && room.directory.rules.is_polled_as(&asked.site, &asked.url)
         && room.origins.looks.sees_polls(&asked.url);
     let polled = room.operator.poller.summary(name).filter(|_| is_asked)?;
     // One that waits for no poll is being polled, or is stopped: the gateway ended in documents of it.
@@ -177,7 +177,7 @@ const TOLD: Rate = Rate { burst: 1, each: HOUR };
 
 /// How fast clients make feeds, and what the log has told.
 #[derive(Default)]
-pub(super) struct NewFeedShares {
+pub(crate) struct NewFeedShares {
     made: Paces<Client>,
     told: Paces<Client>,
 }
@@ -188,8 +188,8 @@ impl NewFeedShares {
         client == Client::Own || self.made.wait(&client.site(), share(feeds)).is_zero()
     }
 
-    /// Takes one feed of a client's share; or how long it has to wait for one.
-    pub(super) fn take_share(&self, client: Client, feeds: u32) -> Result<(), Duration> {
+    /// Takes one feed of a client's share.
+    pub(crate) fn take_share(&self, client: Client, feeds: u32) -> Result<(), Problem> {
         let client = client.site();
         let Client::At(address) = client else { return Ok(()) };
         let taken = self.made.take(&client, share(feeds));
@@ -200,7 +200,10 @@ impl NewFeedShares {
                 "the requests of a client made as many feeds as they may at once, and make more slowly"
             );
         }
-        taken
+        taken.map_err(|wait| {
+            let said = "requests of this client made as many feeds as they may for now";
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, said).after(wait)
+        })
     }
 }
 

@@ -33,7 +33,7 @@ const PAGES: u64 = 20_000;
 const READ_AGE: Duration = Duration::from_secs(3600);
 
 /// What pages announced.
-pub(super) struct PagesSeen {
+pub(crate) struct PagesSeen {
     announced: Cache<u64, ()>,
     read: Cache<u64, ()>,
     turns: Arc<Semaphore>,
@@ -64,7 +64,7 @@ impl PagesSeen {
     }
 
     /// Notes that a feed was found at an address.
-    pub(super) fn announce(&self, url: &Url) {
+    pub(crate) fn announce(&self, url: &Url) {
         self.announced.insert(key(url.as_str()), ());
     }
 
@@ -145,12 +145,12 @@ pub(super) async fn announce(
         let Some(url) = asked.site.there(&url) else { continue };
         room.origins.pages.announce(&url);
         if is_front {
-            room.asked.note_named(&url);
+            room.operator.asked.note_named(&url);
         }
         // What is announced is asked for sooner or later.
-        let known = listing.as_ref().and_then(|all| all.places().feed_of(&url));
+        let known = listing.as_ref().and_then(|all| all.places.feed_of(&url));
         if let Some(name) = known {
-            room.directory.note_asked(name);
+            room.operator.asked.note(name, room.clock.now());
         }
     }
 }

@@ -35,7 +35,7 @@ const REDIRECTED: PassOutcome = "redirected";
 
 /// That of an error of the gateway's own: the site failed where it says so.
 pub(super) fn outcome_of_error(problem: &Problem) -> PassOutcome {
-    match problem.status() {
+    match problem.status {
         _ if problem.cause == ProblemCause::LateSite => "failed",
         StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => "failed",
         // Too much of its client waits, or what is asked for is not there yet: no fault of the site's.
@@ -116,7 +116,7 @@ pub(super) async fn pass(
     if may_make_feed(&parts.method, &parts.headers) {
         if may_be(room, &asked.url, answer.status, &answer.headers) {
             let client = Client::of(&parts.extensions);
-            room.asked.note_client(asked.url.as_str(), client, room.clock.now());
+            room.operator.asked.note_client(asked.url.as_str(), client, room.clock.now());
             if !begin_look(room, asked, client) {
                 outcome = UNMADE;
             }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, ShownAddress, Time};
 use tidegate_format::render::Container;
-use tidegate_net::origin::{OriginPlace, OriginSite};
+use tidegate_net::origin::{OriginPlace, OriginSite, site_of};
 use tidegate_store::FeedList;
 use tokio::sync::Notify;
 use url::Url;
@@ -24,6 +24,14 @@ pub(crate) struct PlaceRules {
     pub(crate) paths: HashMap<FeedName, String>,
     /// The address of this gateway, without a slash at its end.
     pub(crate) base: String,
+}
+
+impl PlaceRules {
+    /// Whether a poll of an address tells the site the same name as a request that is passed on by way of this origin,
+    /// and not that of another origin with this address.
+    pub(super) fn is_polled_as(&self, site: &OriginSite, url: &Url) -> bool {
+        site_of(&self.sites, url).is_some_and(|polled| **polled == *site)
+    }
 }
 
 /// Feeds with an address of their own.

@@ -283,7 +283,7 @@ mod tests {
         }
         assert_eq!(slow.len(), 16);
         let (late, _) = tokio::join!(of(20, begun()), of(21, body(stream::empty())));
-        assert_eq!(late.err().unwrap().status(), StatusCode::REQUEST_TIMEOUT);
+        assert_eq!(late.err().unwrap().status, StatusCode::REQUEST_TIMEOUT);
         slow.truncate(15);
         let (mut next, leave) = of(20, begun()).await.unwrap();
         assert!(leave.is_some());

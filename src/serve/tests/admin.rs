@@ -202,7 +202,7 @@ async fn nobody_is_told_how_an_action_broke_off() {
         |_| poll_fn(|_| -> Poll<Result<(), OperatorError>> { panic!("a secret of the gateway") });
     let problem = site.room.act(broken).await.unwrap_err();
     let said = "the action broke off; the gateway's log says why";
-    assert_eq!((problem.status().as_u16(), problem.detail()), (500, said));
+    assert_eq!((problem.status.as_u16(), &*problem.detail), (500, said));
 }
 
 #[tokio::test(start_paused = true)]

@@ -19,7 +19,11 @@ async fn unread() -> FeedStatus {
 }
 
 fn feed_json(status: &FeedStatus) -> serde_json::Value {
-    answers::value(&answers::FeedAnswer::new(status.clone(), None, None, false, at(0)))
+    answers::value(&answers::FeedAnswer::new(status.clone(), None, false, at(0)))
+}
+
+fn record_of(status: &mut FeedStatus) -> &mut FeedRecord {
+    Arc::make_mut(&mut status.record)
 }
 
 #[tokio::test]
@@ -41,20 +45,21 @@ async fn what_is_not_polled_is_not_said_to_be() {
     let is_told = said.starts_with("the last poll failed") && said.ends_with("it answered 503");
     assert!(is_told, "{said}");
     (status.polled_by, status.polling.stored_error) = (None, None);
-    status.options.sharing.local = true;
+    record_of(&mut status).options.sharing.local = true;
     let here = "its items are made here";
     let both = format!("{here}; it has not been polled since the start");
     assert_eq!(explain::why(&status, None), both);
-    assert_eq!(feed_json(&status)["url"], status.url);
-    status.url = String::new();
+    assert_eq!(feed_json(&status)["url"], status.record.url);
+    record_of(&mut status).url.clear();
     assert_eq!(explain::why(&status, None), here);
     assert_eq!(feed_json(&status)["url"], serde_json::Value::Null);
-    status.options.sharing.local = false;
+    record_of(&mut status).options.sharing.local = false;
     let s = "it gathers s0, s1";
     for (count, expected) in
         [(2, s.to_owned()), (10, format!("{s}, s2, s3, s4, s5, s6, s7 and 2 more"))]
     {
-        status.options.sharing.sources = (0..count).map(|n| name(&format!("s{n}"))).collect();
+        record_of(&mut status).options.sharing.sources =
+            (0..count).map(|n| name(&format!("s{n}"))).collect();
         assert_eq!(explain::why(&status, None), expected);
     }
 }
@@ -72,7 +77,7 @@ async fn the_topic_of_a_hub_and_the_next_document_of_a_walk_are_masked() {
     plain.clone_into(&mut report.subscription.topic);
     status.polling.backfill.as_mut().unwrap().next = Some(plain.to_owned());
     for (secret, shown) in [(None, plain), (Some(true), "https://upstream.example/feed?***")] {
-        status.options.secret = secret;
+        record_of(&mut status).options.secret = secret;
         status.hub = Some(HubNote::new(&report, at(0), secret));
         let told = feed_json(&status);
         let addresses = (&told["hub"]["topic"], &told["backfill"]["next"]);
@@ -83,10 +88,10 @@ async fn the_topic_of_a_hub_and_the_next_document_of_a_walk_are_masked() {
 #[tokio::test]
 async fn what_an_aggregate_does_not_have_is_a_reason() {
     let mut status = unread().await;
-    status.url = String::new();
+    record_of(&mut status).url.clear();
     status.polling.polls.clear();
     status.polling.failures = 0;
-    status.options.sharing.sources = ["a", "b", "c"].map(name).to_vec();
+    record_of(&mut status).options.sharing.sources = ["a", "b", "c"].map(name).to_vec();
     let trouble = |of, why: &str| SourceTrouble { source: name(of), why: why.to_owned() };
     let why = "the item <s>x.1</s> is another's".to_owned();
     status.gathered = Some(GatherNote {

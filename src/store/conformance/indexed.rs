@@ -3,10 +3,12 @@
 use super::make::*;
 use super::{StoreFixture, on_every_store};
 use crate::*;
+use std::collections::BTreeSet;
 use tidegate_core::model::*;
 
 on_every_store! {
     a_ledger_without_an_index_is_read_whole
+    a_ledger_of_many_items_is_read_whole
     what_is_settled_is_read_where_it_is_asked_for
 }
 
@@ -56,6 +58,19 @@ async fn a_ledger_without_an_index_is_read_whole(fixture: StoreFixture) {
     let whole = store.snapshot(&feed("news")).await.unwrap();
     assert_eq!(reader.unsettled(tick(9)).await.unwrap(), whole);
     assert_eq!(whole.unwrap().unsettled, None);
+}
+
+/// It is more than what a store reads together with the beginning of a snapshot.
+async fn a_ledger_of_many_items_is_read_whole(fixture: StoreFixture) {
+    let store = fixture.store();
+    let ids: Vec<String> = (0..600).map(|number| format!("item-{number}")).collect();
+    let mut change = edit(&store, 1).await.items(&ids, "text").done();
+    change.state.living = 600;
+    store.commit(change).await.unwrap();
+    let whole = store.snapshot(&feed("news")).await.unwrap().unwrap();
+    let found = names(&whole.known).into_iter().collect::<BTreeSet<_>>();
+    let all = ids.iter().map(|name| id(name).to_string()).collect();
+    assert_eq!((whole.known.len(), found), (600, all));
 }
 
 async fn what_is_settled_is_read_where_it_is_asked_for(fixture: StoreFixture) {
