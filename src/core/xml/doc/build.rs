@@ -1,7 +1,7 @@
 //! From text to the tree.
 
 use super::start_tag::{OpenElement, WrittenAttribute};
-use super::tokens::{Pending, Token, has_forbidden, reader};
+use super::tokens::{Pending, Token, has_forbidden};
 use super::{
     Doc, DocElement, DocLimits, Findings, Hole, LimitReached, NodeId, Repair, RepairKind, content,
     index, offset,
@@ -10,7 +10,6 @@ use crate::model::{Context, Flaw};
 use crate::xml::ns::NamespaceScope;
 use crate::xml::reference::{Reference, reference};
 use crate::xml::{self, cut};
-use quick_xml::Reader;
 use std::borrow::Cow;
 use std::ops::Range;
 use url::Url;
@@ -78,9 +77,8 @@ pub(super) struct Builder<'a> {
     unit: (usize, usize),
     /// The local name of entries in this document, once the root is known.
     pub(super) entry_name: Option<&'static str>,
-    pub(super) reader: Reader<&'a [u8]>,
-    /// Where the reader began.
-    pub(super) begin: usize,
+    /// Where the next token begins.
+    pub(super) at: usize,
     pub(super) pending: Option<Pending<'a>>,
     pub(super) is_rooted: bool,
     pub(super) is_begun: bool,
@@ -198,8 +196,7 @@ impl<'a> Builder<'a> {
             fence: 0,
             unit: (0, 0),
             entry_name: None,
-            reader: reader(text, start),
-            begin: start,
+            at: start,
             pending: None,
             is_rooted: false,
             is_begun: false,
