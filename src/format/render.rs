@@ -17,7 +17,6 @@ mod kept;
 mod media;
 mod opml;
 mod references;
-mod relative;
 mod scope;
 mod tombstone;
 
