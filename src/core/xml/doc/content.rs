@@ -179,7 +179,7 @@ pub fn resolved(text: &str) -> Cow<'_, str> {
     out.push_str(cut(text, 0..at));
     // Each turn goes behind one more reference.
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
-        let name = spelled(rest).unwrap_or_default();
+        let name = reference_name(rest).unwrap_or_default();
         let length = match reference(name) {
             Reference::Bare => {
                 out.push('&');
@@ -199,7 +199,7 @@ pub fn resolved(text: &str) -> Cow<'_, str> {
 }
 
 /// The name of the reference that a text begins with, where it has an end.
-pub(super) fn spelled(text: &str) -> Option<&str> {
+pub(super) fn reference_name(text: &str) -> Option<&str> {
     let rest = text.get(1..)?;
     // Nearly all are a few bytes long.
     let end = rest.bytes().position(|byte| matches!(byte, b';' | b'&' | b'<'))?;
