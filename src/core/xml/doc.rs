@@ -144,6 +144,7 @@ pub struct Doc<'a> {
     base_limit: usize,
     /// Whether characters stand in it that XML forbids.
     has_forbidden: bool,
+    has_sync_markup: bool,
 }
 
 impl<'a> Doc<'a> {
@@ -166,6 +167,11 @@ impl<'a> Doc<'a> {
     pub fn element(&self, id: NodeId) -> Option<DocElement<'_, 'a>> {
         let node = self.nodes.get(index(id))?;
         Some(DocElement { doc: self, id, node })
+    }
+
+    /// Whether a namespace of sync markup is declared in it: where none is, nothing is sync markup.
+    pub const fn has_sync_markup(&self) -> bool {
+        self.has_sync_markup
     }
 
     /// The default namespace that its root was given, where a feed of Atom stood in none.

@@ -286,6 +286,8 @@ pub struct NamespaceScope<'a> {
     invented: Vec<Binding<'a>>,
     others: HashMap<String, u32>,
     uris: Vec<String>,
+    /// Whether one of sync markup was declared anywhere.
+    pub(super) has_sync_markup: bool,
 }
 
 impl<'a> NamespaceScope<'a> {
@@ -313,6 +315,7 @@ impl<'a> NamespaceScope<'a> {
             return Ns::None;
         }
         if let Some(ns) = Ns::of(uri) {
+            self.has_sync_markup |= ns.is_sync_markup();
             return ns;
         }
         if let Some(number) = self.others.get(uri) {

@@ -182,6 +182,7 @@ impl<'a> Builder<'a> {
             base: base.cloned(),
             base_limit: limits.base,
             has_forbidden: has_forbidden(text),
+            has_sync_markup: false,
         };
         Self {
             doc,
@@ -211,6 +212,7 @@ impl<'a> Builder<'a> {
     }
 
     fn finish(mut self) -> BuiltDoc<'a> {
+        self.doc.has_sync_markup = self.scope.has_sync_markup;
         let (uris, invented) = self.scope.into_parts();
         self.doc.uris = uris;
         BuiltDoc {

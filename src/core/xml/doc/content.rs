@@ -212,7 +212,9 @@ impl<'t, 'a> DocElement<'t, 'a> {
     pub fn context(self, invented: &[(String, String)]) -> Context {
         let parent = self.parent();
         let mut namespaces = Vec::new();
-        for prefix in self.prefixes_from_around(|within| within.ns().is_sync_markup()) {
+        let has_sync_markup = self.doc.has_sync_markup;
+        let is_left_out = |within: Self| has_sync_markup && within.ns().is_sync_markup();
+        for prefix in self.prefixes_from_around(is_left_out) {
             let declared = parent.and_then(|parent| parent.declaration_of(prefix));
             let given = || self.doc.given.filter(|_| prefix.is_empty()).map(Cow::Borrowed);
             let made_up = || {
