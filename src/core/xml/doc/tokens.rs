@@ -51,9 +51,12 @@ impl<'a> Builder<'a> {
         let (text, start) = (self.doc.text, self.at);
         let is_first = !std::mem::replace(&mut self.is_begun, true);
         let rest = text.as_bytes().get(start..).unwrap_or_default();
-        let length = memchr::memchr(b'<', rest).unwrap_or(rest.len());
-        let is_guessed = self.is_list && rest.starts_with(b"<");
-        let guessed = if is_guessed { self.guess(start) } else { None };
+        let is_markup = rest.starts_with(b"<");
+        let length = match is_markup {
+            true => 0,
+            false => memchr::memchr(b'<', rest).unwrap_or(rest.len()),
+        };
+        let guessed = if is_markup && self.is_list { self.guess(start) } else { None };
         let (length, token) = match (guessed, rest.get(1)) {
             (Some(guessed), _) => guessed,
             _ if rest.is_empty() => (0, Token::Eof),
