@@ -20,6 +20,7 @@ mod json;
 pub mod opml;
 mod out;
 pub(crate) mod reading;
+pub(crate) mod references;
 pub mod sync_markup;
 
 pub use amend::{Amendment, amended, amended_markup};
@@ -28,9 +29,11 @@ pub use feed::frame::FeedFrame;
 
 use dialect::FeedDialect;
 use entry::DocumentSource;
+use references::References;
+use std::borrow::Cow;
 use std::sync::Arc;
 use tidegate_core::model::{
-    Card, Completeness, Context, Entry, FeedDocument, Field, Format, Markup,
+    Card, Completeness, Context, Entry, FeedDocument, Field, Format, Markup, Slots,
 };
 use tidegate_core::xml;
 use tidegate_core::xml::doc::{Doc, DocLimits, LimitReached};
@@ -245,6 +248,13 @@ pub fn own(document: &FeedDocument<'_>, entry: &Entry<'_>) -> Markup {
     markup_of(document.format, entry)
 }
 
+/// Whether the tree of its document shows that no reference in an entry needs a base.
+fn is_absolute(entry: &Entry<'_>) -> bool {
+    let is_as_written = matches!(entry.markup, Cow::Borrowed(_));
+    let element = entry.projection.element().filter(|_| is_as_written);
+    element.is_some_and(|element| References::of(Some(element)).is_empty())
+}
+
 /// The same of an entry in a format.
 pub fn markup_of(format: Format, entry: &Entry<'_>) -> Markup {
     let short = |text: &str| xml::shortened(text, Card::TEXT_LIMIT).to_owned();
@@ -253,7 +263,7 @@ pub fn markup_of(format: Format, entry: &Entry<'_>) -> Markup {
         format,
         xml: entry.markup.clone().into_owned(),
         context: (*entry.context).clone(),
-        slots: entry.slots.clone(),
+        slots: Slots { is_absolute: is_absolute(entry), ..entry.slots.clone() },
         card: Card {
             title: entry.title.as_deref().map(short).unwrap_or_default(),
             link: link.filter(|link| link.len() <= Card::TEXT_LIMIT).map(str::to_owned),

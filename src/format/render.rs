@@ -17,7 +17,6 @@ mod kept;
 mod media;
 mod opml;
 mod references;
-mod relative;
 mod scope;
 mod tombstone;
 
@@ -304,7 +303,7 @@ impl<E> PageWriter<'_, '_, E> {
         let Self { page, rest, out } = self;
         let mut portion = |items: &[Item]| {
             let text = out.text();
-            text.reserve(items.iter().map(room).sum());
+            text.reserve(items.iter().map(estimate_size).sum());
             items.iter().filter(|item| page.shows(item)).for_each(|item| write(text, item));
             out.flush()
         };
@@ -394,7 +393,7 @@ fn feed<E>(mut to: PageWriter<'_, '_, E>, family: Family) -> Result<(), E> {
 }
 
 /// How many bytes an item will take, about.
-fn room(item: &Item) -> usize {
+fn estimate_size(item: &Item) -> usize {
     let winner = &item.shared.winner;
     winner.data.xml.len() + ITEM_OVERHEAD + winner.history.len() * UPDATE_OVERHEAD
 }

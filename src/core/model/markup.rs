@@ -38,6 +38,8 @@ pub struct Slots {
     pub id: Option<Range<usize>>,
     /// The whole element around [`Slots::id`], tags included.
     pub id_element: Option<Range<usize>>,
+    /// Whether it is known that no reference in it needs a base, so that none is looked for.
+    pub is_absolute: bool,
 }
 
 /// What must be known of an entry to speak of it without parsing it: plain text, no markup.
@@ -163,13 +165,20 @@ impl<'a> Projection<'a> {
         Self::InDocument { doc, entry, format, read, known: OnceLock::new() }
     }
 
+    /// The element that they are read from, where it is still there.
+    pub fn element(&self) -> Option<DocElement<'_, 'a>> {
+        match self {
+            Self::Read(_) => None,
+            Self::InDocument { doc, entry, .. } => doc.element(*entry),
+        }
+    }
+
     /// The fields, in document order.
     pub fn fields(&self) -> &[Field<'_>] {
         match self {
             Self::Read(fields) => fields,
-            Self::InDocument { doc, entry, format, read, known } => known.get_or_init(|| {
-                let entry = doc.element(*entry);
-                entry.map(|entry| read(entry, *format)).unwrap_or_default()
+            Self::InDocument { format, read, known, .. } => known.get_or_init(|| {
+                self.element().map(|entry| read(entry, *format)).unwrap_or_default()
             }),
         }
     }

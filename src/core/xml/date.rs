@@ -142,7 +142,15 @@ const MONTHS: [&[&str]; 12] = [
     &["dec", "dez", "déc", "dic", "des", "дек"],
 ];
 
+/// How the days of the week begin in English, and no month.
+const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+
 fn month_of(word: &str) -> Option<i8> {
+    // Most dates begin with one.
+    let start = word.get(..3).unwrap_or_default();
+    if DAYS.iter().any(|day| day.eq_ignore_ascii_case(start)) {
+        return None;
+    }
     let word = word.to_lowercase();
     let is_so_called = |names: &&[&str]| names.iter().any(|name| word.starts_with(name));
     MONTHS.iter().zip(1..).find(|(names, _)| is_so_called(names)).map(|(_, number)| number)

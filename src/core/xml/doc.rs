@@ -144,6 +144,7 @@ pub struct Doc<'a> {
     base_limit: usize,
     /// Whether characters stand in it that XML forbids.
     has_forbidden: bool,
+    has_sync_markup: bool,
 }
 
 impl<'a> Doc<'a> {
@@ -166,6 +167,11 @@ impl<'a> Doc<'a> {
     pub fn element(&self, id: NodeId) -> Option<DocElement<'_, 'a>> {
         let node = self.nodes.get(index(id))?;
         Some(DocElement { doc: self, id, node })
+    }
+
+    /// Whether a namespace of sync markup is declared in it: where none is, nothing is sync markup.
+    pub const fn has_sync_markup(&self) -> bool {
+        self.has_sync_markup
     }
 
     /// The default namespace that its root was given, where a feed of Atom stood in none.
@@ -205,6 +211,12 @@ impl<'t, 'a> DocElement<'t, 'a> {
     pub fn name(self) -> &'a str {
         let start = index(self.node.start) + 1;
         cut(self.doc.text, start..start + usize::from(self.node.name))
+    }
+
+    /// The prefix of its name; empty where it has none.
+    fn prefix(self) -> &'a str {
+        let start = index(self.node.start) + 1;
+        cut(self.doc.text, start..start + usize::from(self.node.prefix))
     }
 
     /// Its local name.
@@ -333,9 +345,10 @@ impl<'t, 'a> DocElement<'t, 'a> {
         self.attributes().find(|a| a.written.ns == code && a.local() == local)
     }
 
-    /// The namespace declarations in scope in it, in order of prefix.
-    pub fn scope(self) -> Vec<(String, String)> {
-        content::pairs(self.declarations_in_scope(), self.doc.given)
+    /// The declaration of a prefix that holds in it.
+    fn declaration_of(self, prefix: &str) -> Option<DocAttribute<'t, 'a>> {
+        let mut declared = self.ancestors().flat_map(Self::declarations);
+        declared.find(|declaration| declaration.declared_prefix() == prefix)
     }
 
     /// The namespace URI that a prefix is bound to in it, in its canonical spelling; empty for the
@@ -344,8 +357,7 @@ impl<'t, 'a> DocElement<'t, 'a> {
         if prefix == "xml" {
             return Some(Cow::Borrowed(ns::XML));
         }
-        let mut declared = self.ancestors().flat_map(Self::declarations);
-        let bound = declared.find(|declaration| declaration.declared_prefix() == prefix);
+        let bound = self.declaration_of(prefix);
         let given = || self.doc.given.filter(|_| prefix.is_empty());
         let around = || {
             let found = self.doc.around.iter().find(|(bound, _)| bound == prefix);
@@ -359,7 +371,7 @@ impl<'t, 'a> DocElement<'t, 'a> {
     /// The URI of its namespace, in its canonical spelling; empty where it is in none, `None` where
     /// nothing declares its prefix.
     pub fn uri(self) -> Option<Cow<'a, str>> {
-        self.binding(split_name(self.name()).0)
+        self.binding(self.prefix())
     }
 
     /// The base of relative references in it.

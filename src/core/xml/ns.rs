@@ -220,6 +220,9 @@ fn bare(uri: &str) -> &str {
 
 /// A namespace with its canonical URI.
 fn known(uri: &str) -> Option<(&'static str, Ns)> {
+    if let Some(spelled_so) = KNOWN.iter().find(|(canonical, _)| *canonical == uri) {
+        return Some(*spelled_so);
+    }
     let squeezed: Cow<'_, str> = match uri.contains(char::is_whitespace) {
         true => Cow::Owned(uri.split_whitespace().collect()),
         false => Cow::Borrowed(uri),
@@ -270,7 +273,8 @@ pub fn is_reserved(prefix: &str, uri: &str) -> bool {
 struct Binding<'a> {
     prefix: &'a str,
     uri: Cow<'a, str>,
-    ns: Ns,
+    /// The [`Ns::code`] of its namespace.
+    ns: u32,
 }
 
 /// The declarations in scope, innermost last.
@@ -282,6 +286,8 @@ pub struct NamespaceScope<'a> {
     invented: Vec<Binding<'a>>,
     others: HashMap<String, u32>,
     uris: Vec<String>,
+    /// Whether one of sync markup was declared anywhere.
+    pub(super) has_sync_markup: bool,
 }
 
 impl<'a> NamespaceScope<'a> {
@@ -295,9 +301,9 @@ impl<'a> NamespaceScope<'a> {
         self.bindings.truncate(length);
     }
 
-    /// Enters a declaration, and answers what its namespace is.
-    pub fn declare(&mut self, prefix: &'a str, uri: Cow<'a, str>) -> Ns {
-        let ns = self.classify(&uri);
+    /// Enters a declaration, and answers the [`Ns::code`] of its namespace.
+    pub(super) fn declare(&mut self, prefix: &'a str, uri: Cow<'a, str>) -> u32 {
+        let ns = self.classify(&uri).code();
         self.bindings.push(Binding { prefix, uri, ns });
         ns
     }
@@ -309,6 +315,7 @@ impl<'a> NamespaceScope<'a> {
             return Ns::None;
         }
         if let Some(ns) = Ns::of(uri) {
+            self.has_sync_markup |= ns.is_sync_markup();
             return ns;
         }
         if let Some(number) = self.others.get(uri) {
@@ -320,22 +327,22 @@ impl<'a> NamespaceScope<'a> {
         Ns::Other(number)
     }
 
-    /// What a prefix means. `None`: undeclared.
-    pub fn resolve(&self, prefix: &str) -> Option<Ns> {
+    /// The [`Ns::code`] of what a prefix means. `None`: undeclared.
+    pub(super) fn resolve(&self, prefix: &str) -> Option<u32> {
         let bound = |all: &[Binding<'_>]| {
             all.iter().rev().find(|binding| binding.prefix == prefix).map(|binding| binding.ns)
         };
         bound(&self.bindings).or_else(|| match prefix {
-            "" => Some(Ns::None),
-            "xml" => Some(Ns::Xml),
+            "" => Some(Ns::None.code()),
+            "xml" => Some(Ns::Xml.code()),
             _ => bound(&self.invented),
         })
     }
 
     /// Makes up a declaration for a prefix that has none.
-    pub fn invent(&mut self, prefix: &'a str) -> Ns {
+    pub(super) fn invent(&mut self, prefix: &'a str) -> u32 {
         let uri = customary(prefix);
-        let ns = self.classify(&uri);
+        let ns = self.classify(&uri).code();
         self.invented.push(Binding { prefix, uri, ns });
         ns
     }

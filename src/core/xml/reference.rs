@@ -71,13 +71,14 @@ fn number_of(written: &str, hex: &[char]) -> Option<Option<u32>> {
     is_number.then(|| u32::from_str_radix(digits, radix).ok())
 }
 
-/// Adds what the reference `name` (without `&` and `;`) stands for; what is none stands as it is.
-pub fn push(out: &mut String, name: &str) {
-    match reference(name) {
-        Reference::Fine(c) => out.push(c),
-        Reference::Html(text) => out.push_str(text),
-        Reference::Forbidden => {}
-        Reference::Bare => out.extend(["&", name, ";"]),
+impl Reference {
+    /// Adds what it stands for; nothing where it is none.
+    pub fn push(&self, out: &mut String) {
+        match self {
+            Self::Fine(c) => out.push(*c),
+            Self::Html(text) => out.push_str(text),
+            Self::Forbidden | Self::Bare => {}
+        }
     }
 }
 

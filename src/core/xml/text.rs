@@ -114,6 +114,10 @@ pub fn is_name(name: &str) -> bool {
         let start = |c: char| {
             c.is_ascii_alphabetic() || c == '_' || (!c.is_ascii() && fits(c) && !behind(c))
         };
+        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
+        if part.starts_with(|c: char| c.is_ascii_alphabetic()) && part.bytes().all(plain) {
+            return true;
+        }
         part.starts_with(start)
             && part.chars().all(|c| {
                 c.is_ascii_alphanumeric()
@@ -128,10 +132,6 @@ pub fn is_name(name: &str) -> bool {
             | '\u{2C00}'..='\u{2FEF}' | '\u{3001}'..='\u{D7FF}' | '\u{F900}'..='\u{FDCF}'
             | '\u{FDF0}'..='\u{FFFD}' | '\u{10000}'..='\u{EFFFF}')
             && !matches!(c, '\u{D7}' | '\u{F7}')
-    }
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
-    if name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.as_bytes().iter().all(plain) {
-        return true;
     }
     match name.split_once(':') {
         None => part(name),

@@ -148,7 +148,7 @@ pub fn feed(root: &Element) -> Element {
 }
 
 /// What an element of an item, or a member, says in Atom by its name.
-fn word(name: &str) -> Option<&'static str> {
+fn atom_name(name: &str) -> Option<&'static str> {
     Some(match name {
         "title" | "subject" => "title",
         "id" | "guid" => "id",
@@ -166,7 +166,7 @@ fn word(name: &str) -> Option<&'static str> {
 /// What an item or a collection says that means the same in Atom.
 #[derive(Debug, Default)]
 struct AtomWords {
-    /// Texts that stand once, by [`word`].
+    /// Texts that stand once, by [`atom_name`].
     texts: BTreeMap<&'static str, String>,
     /// Whether the content is HTML for certain.
     is_html: bool,
@@ -199,7 +199,7 @@ impl AtomWords {
             (namespace, _) if namespace != own || own == ATOM => return false,
             (_, "enclosure") => return self.take_enclosure(element),
             // What has elements in it is more than a text, but for texts that are HTML.
-            (_, name) => match word(name) {
+            (_, name) => match atom_name(name) {
                 Some(word @ ("title" | "content" | "description")) => word,
                 Some(word) if is_leaf => word,
                 _ => return false,

@@ -105,10 +105,14 @@ fn choose<'a>(
 ) -> Decoded<'a> {
     let mut warnings = Vec::new();
     let (http, inside) = (content_type.and_then(charset), declaration(bytes));
-    if let Some((encoding, mark)) = evident(bytes, content_type, inside.as_deref()) {
+    let utf8 = std::str::from_utf8(bytes).ok();
+    if let Some((encoding, mark)) = evident(bytes, utf8, content_type, inside.as_deref()) {
         let is_other = |label: &String| known(label).is_some_and(|said| said != encoding);
         if let Some(label) = http.filter(|label| encoding == UTF_8 && is_other(label)) {
             warn(&mut warnings, format!("HTTP says {label:?}, and the bytes are UTF-8"));
+        }
+        if let Some(text) = utf8.and_then(|text| text.get(mark..)).filter(|_| encoding == UTF_8) {
+            return whole(encoding, Cow::Borrowed(text), warnings);
         }
         return read(encoding, bytes.get(mark..).unwrap_or_default(), warnings);
     }
@@ -120,8 +124,7 @@ fn choose<'a>(
         };
         let (text, malformed) = encoding.decode_without_bom_handling(bytes);
         if !malformed {
-            let flaws = Flaws::default();
-            return Decoded { text, encoding: encoding.name(), warnings, flaws };
+            return whole(encoding, text, warnings);
         }
         warn(&mut warnings, format!("the bytes are malformed under the declared {label:?}"));
         // It is what the feed was read as, and the next authority may admit any bytes.
@@ -131,8 +134,8 @@ fn choose<'a>(
         }
         declared = declared.or(Some(encoding));
     }
-    if std::str::from_utf8(bytes).is_ok() {
-        return read(UTF_8, bytes, warnings);
+    if let Some(text) = utf8 {
+        return whole(UTF_8, Cow::Borrowed(text), warnings);
     }
     let earlier = before.filter(|before| before.explains(bytes));
     if let Some(encoding) = earlier.and_then(|b| Encoding::for_label(b.charset.as_bytes())) {
@@ -158,8 +161,10 @@ fn choose<'a>(
 const TELLING_CHARACTERS: usize = 4;
 
 /// What the bytes themselves show, whatever HTTP says, with the length of their byte order mark.
+/// `utf8`: their text, where they are UTF-8.
 fn evident(
     bytes: &[u8],
+    utf8: Option<&str>,
     content_type: Option<&str>,
     declared: Option<&str>,
 ) -> Option<(&'static Encoding, usize)> {
@@ -174,11 +179,20 @@ fn evident(
     if let Some(encoding) = sixteen_bits(bytes) {
         return Some((encoding, 0));
     }
-    let text = std::str::from_utf8(bytes).ok().filter(|text| !text.is_ascii())?;
+    let text = utf8.filter(|text| !text.is_ascii())?;
     let says_so = declared.is_some_and(|label| known(label) == Some(UTF_8));
     let needed = if says_so { 1 } else { TELLING_CHARACTERS };
     let found = text.bytes().filter(|byte| *byte >= 0xC0).take(needed).count();
     (found == needed).then_some((UTF_8, 0))
+}
+
+/// A text in which nothing is malformed.
+fn whole<'a>(
+    encoding: &'static Encoding,
+    text: Cow<'a, str>,
+    warnings: Vec<Warning>,
+) -> Decoded<'a> {
+    Decoded { text, encoding: encoding.name(), warnings, flaws: Flaws::default() }
 }
 
 fn read<'a>(

@@ -68,7 +68,8 @@ pub(super) fn read<'a>(
     };
     let is_sync_markup = |element: DocElement<'_, '_>| element.ns().is_sync_markup();
     let outermost = entry.within(is_sync_markup).filter(|element| is_sync_markup(*element));
-    let mut list = doc.edits(repairs, &outermost.collect::<Vec<_>>());
+    let outermost = if doc.has_sync_markup() { outermost.collect() } else { Vec::new() };
+    let mut list = doc.edits(repairs, &outermost);
     list.extend(doc.drop_forbidden(&span));
     if let Some(id) = id_element {
         let end = id.span().end;

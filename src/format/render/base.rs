@@ -13,7 +13,7 @@
 
 use super::head::resolve;
 use super::references::Base;
-use super::relative::{FormatReference, References};
+use crate::parse::references::{FormatReference, References};
 use std::ops::Range;
 use tidegate_core::model::{Format, Markup, Slots};
 use tidegate_core::xml;
@@ -43,7 +43,11 @@ pub struct Added {
 impl Bases<'_> {
     /// What an entry around which nobody names a base gets.
     pub fn add(&self, markup: &Markup) -> Added {
-        let references = References::of(Doc::read_in(&markup.xml, &markup.context).as_ref());
+        if markup.slots.is_absolute {
+            return Added::default();
+        }
+        let doc = Doc::read_in(&markup.xml, &markup.context);
+        let references = References::of(doc.as_ref().and_then(Doc::root));
         let Ok(document) = Url::parse(self.document) else { return Added::default() };
         if references.is_empty() {
             return Added::default();
@@ -144,7 +148,8 @@ impl Bases<'_> {
     /// format absolute, for there are readers that heed `xml:base` only at the root; and a base on
     /// elements with text that has references. What an element within gives a base of its own stays.
     pub fn head_edits(&self, text: &str) -> Vec<Edit> {
-        let references = References::of(Doc::read_whole(text).as_ref());
+        let doc = Doc::read_whole(text);
+        let references = References::of(doc.as_ref().and_then(Doc::root));
         let mut edits = Vec::new();
         for FormatReference { place, value } in references.structural {
             let mut absolute = String::new();
@@ -192,6 +197,7 @@ pub fn edited(markup: &Markup, edits: Vec<Edit>) -> Markup {
             inner: slots.inner.map(|inner| edits.before(inner)),
             id: slots.id.as_ref().map(moved),
             id_element: slots.id_element.as_ref().map(moved),
+            is_absolute: slots.is_absolute,
         },
         format: markup.format,
         context: markup.context.clone(),

@@ -285,7 +285,13 @@ pub fn write_entry(root: &Element, target: &Target<'_>, card: &Card, context: &C
             base: context.base.clone(),
             lang: context.lang.clone(),
         },
-        slots: Slots { attributes, inner, id_element: id_element.filter(|_| id.is_some()), id },
+        slots: Slots {
+            attributes,
+            inner,
+            id_element: id_element.filter(|_| id.is_some()),
+            id,
+            is_absolute: false,
+        },
         card: card.clone(),
     }
 }

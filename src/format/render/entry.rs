@@ -95,7 +95,9 @@ impl Entries<'_> {
         let base = || self.around.bases.base(data);
         let other = match convert::markup(data, &self.target, seen, base) {
             Cow::Borrowed(markup) if self.absolute => convert::absolute(markup, &base()),
-            Cow::Borrowed(markup) if published_id.is_none() => kept::moved(markup, &self.target),
+            Cow::Borrowed(markup) if published_id.is_none() => {
+                kept::move_to_namespace(markup, &self.target)
+            }
             Cow::Borrowed(_) => None,
             Cow::Owned(markup) => Some(markup),
         };

@@ -133,7 +133,7 @@ pub fn write_around(
 
 /// An item of RSS with its own elements in the namespace of another document's; `None` where they
 /// are.
-pub(super) fn moved(markup: &Markup, target: &Target<'_>) -> Option<Markup> {
+pub(super) fn move_to_namespace(markup: &Markup, target: &Target<'_>) -> Option<Markup> {
     let namespace = markup.namespace();
     if target.family != Family::Rss || namespace == target.namespace {
         return None;

@@ -5,20 +5,20 @@
 //! lead to the feed.
 
 mod html;
-pub mod places;
 
-use places::{Holds, ReferencePlace, each_place};
+use crate::parse::references::ReferenceKind;
+use crate::parse::references::places::{Holds, ReferencePlace, each_place};
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::rc::Rc;
 use tidegate_core::xml;
-use tidegate_core::xml::address::{ADDRESS_LIMIT, behind_scheme};
+use tidegate_core::xml::address::ADDRESS_LIMIT;
 use tidegate_core::xml::doc::{DocElement, NodeId};
 use tidegate_core::xml::edits::Edit;
 use tidegate_core::xml::ns::Ns;
 use url::Url;
 
-pub use html::{ATTRIBUTES as HTML_ATTRIBUTES, absolute as absolute_html};
+pub use html::absolute as absolute_html;
 
 /// The most bytes of addresses that are made for one entry or head; further references stay relative. A
 /// base of a few thousand bytes may stand before each of a million references.
@@ -105,38 +105,6 @@ impl Base {
     /// The same of a reference that is not relative as well: as it is.
     pub fn absolute<'a>(&self, reference: &'a str) -> Cow<'a, str> {
         self.resolve(reference).map_or(Cow::Borrowed(reference), Cow::Owned)
-    }
-}
-
-/// What a reference is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReferenceKind {
-    /// Needs a base.
-    Relative,
-    /// A place in the document that it stands in.
-    Fragment,
-    /// Needs no base, or is no reference.
-    Absolute,
-}
-
-impl ReferenceKind {
-    /// What a value is whose references to characters are resolved (`xml::html::decoded_value`).
-    pub fn of(value: &str) -> Self {
-        let value = value.trim();
-        // What still begins with a reference or a quote was escaped too often.
-        if value.is_empty() || value.starts_with(['&', '"', '\'']) {
-            return Self::Absolute;
-        }
-        if value.starts_with('#') {
-            return Self::Fragment;
-        }
-        // Who follows it leaves these out (URL Standard section 4.4).
-        let is_left_out = |c: char| matches!(c, '\t' | '\n' | '\r');
-        let has_scheme = match value.contains(is_left_out) {
-            true => behind_scheme(&value.replace(is_left_out, "")).is_some(),
-            false => behind_scheme(value).is_some(),
-        };
-        if has_scheme { Self::Absolute } else { Self::Relative }
     }
 }
 

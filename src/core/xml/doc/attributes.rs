@@ -7,7 +7,7 @@
 
 use super::build::Builder;
 use super::start_tag::{Form, OpenElement, WrittenAttribute};
-use super::tokens::{Pending, Token};
+use super::tokens::Token;
 use super::{BuiltDoc, Doc, DocLimits, DocNode, LimitReached, Units, offset};
 use crate::model::Flaw;
 use crate::xml::{self, cut};
@@ -54,8 +54,9 @@ impl<'a> Builder<'a> {
         builder
     }
 
-    /// Reads the markup that begins with the `<` at the byte `start`; `None` for what is no tag.
-    pub(super) fn guess(&mut self, start: usize) -> Option<Pending<'a>> {
+    /// Reads the markup that begins with the `<` at the byte `start`, and how long it is; `None` for
+    /// what is no tag.
+    pub(super) fn guess(&mut self, start: usize) -> Option<(usize, Token<'a>)> {
         let text = self.doc.text;
         let rest = text.as_bytes().get(start..).unwrap_or_default();
         let name_at = start + 1 + usize::from(rest.get(1) == Some(&b'/'));
@@ -91,8 +92,7 @@ impl<'a> Builder<'a> {
         if matches!(token, Token::Other) {
             self.hole(&span, span.len() == 1);
         }
-        self.consume(span.len());
-        Some(Pending { span, token })
+        Some((span.len(), token))
     }
 }
 

@@ -1,7 +1,7 @@
 //! From text to the tree.
 
 use super::start_tag::{OpenElement, WrittenAttribute};
-use super::tokens::{Pending, Token, has_forbidden, reader};
+use super::tokens::{Pending, Token, has_forbidden};
 use super::{
     Doc, DocElement, DocLimits, Findings, Hole, LimitReached, NodeId, Repair, RepairKind, content,
     index, offset,
@@ -10,7 +10,6 @@ use crate::model::{Context, Flaw};
 use crate::xml::ns::NamespaceScope;
 use crate::xml::reference::{Reference, reference};
 use crate::xml::{self, cut};
-use quick_xml::Reader;
 use std::borrow::Cow;
 use std::ops::Range;
 use url::Url;
@@ -73,14 +72,14 @@ pub(super) struct Builder<'a> {
     unit_repairs: usize,
     dropped: Vec<(Range<usize>, NodeId)>,
     /// How many elements are open around and with the open entry; 0 outside of entries.
-    pub(super) fence: usize,
+    pub(super) entry_depth: usize,
     /// The numbers of the open entry's first repair and first hole.
-    unit: (usize, usize),
+    first_repair: usize,
+    first_hole: usize,
     /// The local name of entries in this document, once the root is known.
     pub(super) entry_name: Option<&'static str>,
-    pub(super) reader: Reader<&'a [u8]>,
-    /// Where the reader began.
-    pub(super) begin: usize,
+    /// Where the next token begins.
+    pub(super) at: usize,
     pub(super) pending: Option<Pending<'a>>,
     pub(super) is_rooted: bool,
     pub(super) is_begun: bool,
@@ -183,6 +182,7 @@ impl<'a> Builder<'a> {
             base: base.cloned(),
             base_limit: limits.base,
             has_forbidden: has_forbidden(text),
+            has_sync_markup: false,
         };
         Self {
             doc,
@@ -195,11 +195,11 @@ impl<'a> Builder<'a> {
             units: Vec::new(),
             unit_repairs: 0,
             dropped: Vec::new(),
-            fence: 0,
-            unit: (0, 0),
+            entry_depth: 0,
+            first_repair: 0,
+            first_hole: 0,
             entry_name: None,
-            reader: reader(text, start),
-            begin: start,
+            at: start,
             pending: None,
             is_rooted: false,
             is_begun: false,
@@ -212,6 +212,7 @@ impl<'a> Builder<'a> {
     }
 
     fn finish(mut self) -> BuiltDoc<'a> {
+        self.doc.has_sync_markup = self.scope.has_sync_markup;
         let (uris, invented) = self.scope.into_parts();
         self.doc.uris = uris;
         BuiltDoc {
@@ -260,9 +261,9 @@ impl<'a> Builder<'a> {
         let (is_empty, end) = (element.is_empty_tag(), open.content);
         if self.open.len() == 1 {
             self.entry_name = Some((units.name)(element)?);
-        } else if self.fence == 0 && (units.is_one)(element) {
-            self.unit = (open.repairs, open.holes);
-            self.fence = self.open.len();
+        } else if self.entry_depth == 0 && (units.is_one)(element) {
+            (self.first_repair, self.first_hole) = (open.repairs, open.holes);
+            self.entry_depth = self.open.len();
         }
         if is_empty {
             self.close(self.open.len() - 1, end, Some(&(end..end)));
@@ -285,7 +286,7 @@ impl<'a> Builder<'a> {
                 (node.content_end, node.end) = (offset(place.start), offset(place.end));
                 node.next = next;
             }
-            if self.open.len() + 1 == self.fence {
+            if self.open.len() + 1 == self.entry_depth {
                 self.leave_unit(&open);
             }
             self.scope.truncate(open.scope);
@@ -294,16 +295,16 @@ impl<'a> Builder<'a> {
 
     /// The entry is whole.
     fn leave_unit(&mut self, open: &OpenElement<'a>) {
-        let repairs = self.unit.0..self.repairs.len();
+        let repairs = self.first_repair..self.repairs.len();
         self.unit_repairs += repairs.len();
         let is_sound = self.findings.doubts == open.doubts;
         self.units.push(Unit { node: open.node, repairs, is_sound });
-        self.fence = 0;
+        self.entry_depth = 0;
     }
 
     /// Gives the open entry up: what was there up to the byte `at` is not in the tree.
     pub(super) fn drop_unit(&mut self, at: usize) {
-        let Some(keep) = self.fence.checked_sub(1) else { return };
+        let Some(keep) = self.entry_depth.checked_sub(1) else { return };
         let Some(entry) = self.open.get(keep).cloned() else { return };
         self.open.truncate(keep);
         self.scope.truncate(entry.scope);
@@ -312,10 +313,9 @@ impl<'a> Builder<'a> {
             self.doc.attributes.truncate(index(node.attributes));
         }
         self.doc.nodes.truncate(index(entry.node));
-        let (repairs, holes) = self.unit;
-        self.repairs.truncate(repairs);
-        self.doc.holes.truncate(holes);
-        self.fence = 0;
+        self.repairs.truncate(self.first_repair);
+        self.doc.holes.truncate(self.first_hole);
+        self.entry_depth = 0;
     }
 
     /// Replaces a piece of the text.
@@ -367,9 +367,9 @@ impl<'a> Builder<'a> {
     }
 
     fn check_repairs(&mut self, at: usize) -> Result<(), LimitReached> {
-        let made = match self.fence {
+        let made = match self.entry_depth {
             0 => self.repairs.len().saturating_sub(self.unit_repairs),
-            _ => self.unit_repairs + self.repairs.len().saturating_sub(self.unit.0),
+            _ => self.unit_repairs + self.repairs.len().saturating_sub(self.first_repair),
         };
         if made > self.limits.repairs {
             return self.too_much("repairs", self.limits.repairs, at);
@@ -410,7 +410,7 @@ impl<'a> Builder<'a> {
     /// Reads the reference that a text begins with, repairs it where XML does not know it, and
     /// answers how long it is.
     pub(super) fn reference(&mut self, text: &str, at: usize) -> usize {
-        let name = content::spelled(text);
+        let name = content::reference_name(text);
         let span = at..at + name.map_or(1, |name| name.len() + 2);
         let flaw = Flaw::References;
         match name.map_or(Reference::Bare, reference) {
@@ -454,7 +454,7 @@ impl<'a> Builder<'a> {
         if !std::mem::replace(&mut self.findings.is_cut, true) {
             self.findings.fault(at, "the document is cut");
         }
-        if self.fence > 0 {
+        if self.entry_depth > 0 {
             // What is left of the entry goes with it, up to the very end.
             let end = self.doc.text.len();
             self.drop_unit(end);

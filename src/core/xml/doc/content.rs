@@ -3,7 +3,7 @@
 
 use super::{Doc, DocAttribute, DocElement, NodeId, index};
 use crate::model::Context;
-use crate::xml::reference::{self, Reference, reference};
+use crate::xml::reference::{Reference, reference};
 use crate::xml::{cut, is_char, split_name};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -179,13 +179,14 @@ pub fn resolved(text: &str) -> Cow<'_, str> {
     out.push_str(cut(text, 0..at));
     // Each turn goes behind one more reference.
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
-        let length = match spelled(rest).map(|name| (name, reference(name))) {
-            None | Some((_, Reference::Bare)) => {
+        let name = reference_name(rest).unwrap_or_default();
+        let length = match reference(name) {
+            Reference::Bare => {
                 out.push('&');
                 1
             }
-            Some((name, _)) => {
-                reference::push(&mut out, name);
+            found => {
+                found.push(&mut out);
                 name.len() + 2
             }
         };
@@ -198,32 +199,33 @@ pub fn resolved(text: &str) -> Cow<'_, str> {
 }
 
 /// The name of the reference that a text begins with, where it has an end.
-pub(super) fn spelled(text: &str) -> Option<&str> {
+pub(super) fn reference_name(text: &str) -> Option<&str> {
     let rest = text.get(1..)?;
-    let end = memchr::memchr3(b';', b'&', b'<', rest.as_bytes())?;
+    // Nearly all are a few bytes long.
+    let end = rest.bytes().position(|byte| matches!(byte, b';' | b'&' | b'<'))?;
     (rest.as_bytes().get(end) == Some(&b';')).then(|| cut(rest, 0..end))
 }
-
-/// Namespace declarations by their prefixes.
-type Declarations<'t, 'a> = BTreeMap<&'a str, DocAttribute<'t, 'a>>;
 
 impl<'t, 'a> DocElement<'t, 'a> {
     /// What the element inherits and uses. Sync markup within it, which is taken out, uses nothing.
     /// `invented`: bindings of prefixes that the document does not declare.
     pub fn context(self, invented: &[(String, String)]) -> Context {
         let parent = self.parent();
-        let around = parent.map(Self::declarations_in_scope).unwrap_or_default();
-        let used = self.prefixes_from_around(|within| within.ns().is_sync_markup());
-        let declared = around.into_iter().filter(|(prefix, _)| used.contains(prefix));
-        let declared: Declarations<'_, '_> = declared.collect();
-        let made_up = invented.iter().filter(|(prefix, _)| {
-            used.contains(prefix.as_str()) && !declared.contains_key(prefix.as_str())
-        });
-        let made_up: Vec<(String, String)> = made_up.cloned().collect();
-        let given = self.doc.given.filter(|_| used.contains(""));
-        let mut namespaces = pairs(declared, given);
-        namespaces.extend(made_up);
-        namespaces.sort_unstable();
+        let mut namespaces = Vec::new();
+        let has_sync_markup = self.doc.has_sync_markup;
+        let is_left_out = |within: Self| has_sync_markup && within.ns().is_sync_markup();
+        for prefix in self.prefixes_from_around(is_left_out) {
+            let declared = parent.and_then(|parent| parent.declaration_of(prefix));
+            let given = || self.doc.given.filter(|_| prefix.is_empty()).map(Cow::Borrowed);
+            let made_up = || {
+                let found = invented.iter().find(|(made_up, _)| made_up == prefix);
+                found.map(|(_, uri)| Cow::Borrowed(uri.as_str()))
+            };
+            let uri = declared.map(DocAttribute::declared_uri).or_else(given).or_else(made_up);
+            if let Some(uri) = uri.filter(|uri| prefix != "xml" && !uri.is_empty()) {
+                namespaces.push((prefix.to_owned(), uri.into_owned()));
+            }
+        }
         Context {
             namespaces,
             base: parent.and_then(Self::base_spelled),
@@ -236,19 +238,25 @@ impl<'t, 'a> DocElement<'t, 'a> {
         Context { namespaces: self.scope(), base: self.base_spelled(), lang: self.lang() }
     }
 
-    /// The declarations in scope in it.
-    pub(super) fn declarations_in_scope(self) -> Declarations<'t, 'a> {
+    /// The namespace declarations in scope in it, in order of prefix; an emptied default namespace is
+    /// none.
+    pub fn scope(self) -> Vec<(String, String)> {
         let mut scope = BTreeMap::new();
         for declaration in self.ancestors().flat_map(Self::declarations) {
-            scope.entry(declaration.declared_prefix()).or_insert(declaration);
+            let uri = || declaration.declared_uri();
+            scope.entry(declaration.declared_prefix()).or_insert_with(uri);
         }
-        scope
+        if let Some(given) = self.doc.given {
+            scope.entry("").or_insert(Cow::Borrowed(given));
+        }
+        let bound = scope.into_iter().filter(|(prefix, uri)| *prefix != "xml" && !uri.is_empty());
+        bound.map(|(prefix, uri)| (prefix.to_owned(), uri.into_owned())).collect()
     }
 
     /// The prefixes that it and the elements within it use and do not declare, in order. Elements
     /// within it of which `is_left_out` is true use nothing.
     pub fn prefixes_from_around(self, is_left_out: impl Fn(Self) -> bool) -> BTreeSet<&'a str> {
-        let mut used = BTreeSet::new();
+        let (mut used, mut last) = (BTreeSet::new(), None);
         // The prefixes that the open elements declare, each with the number behind its element.
         let mut declared: Vec<(NodeId, &str)> = Vec::new();
         let within = self.within(&is_left_out).filter(|element| !is_left_out(*element));
@@ -258,27 +266,16 @@ impl<'t, 'a> DocElement<'t, 'a> {
             declared.extend(own.map(|own| (element.behind(), own.declared_prefix())));
             let named = element.attributes().map(|attribute| split_name(attribute.name()).0);
             let named = named.filter(|prefix| !prefix.is_empty());
-            for prefix in named.chain([split_name(element.name()).0]) {
-                if !declared.iter().any(|(_, own)| *own == prefix) {
+            for prefix in named.chain([element.prefix()]) {
+                // Most elements have the prefix of the one before.
+                if last != Some(prefix) && !declared.iter().any(|(_, own)| *own == prefix) {
                     used.insert(prefix);
+                    last = Some(prefix);
                 }
             }
         }
         used
     }
-}
-
-/// Declarations as (prefix, URI); an emptied default namespace is none. `given`: the default
-/// namespace where they have none.
-pub(super) fn pairs(
-    declarations: Declarations<'_, '_>,
-    given: Option<&'static str>,
-) -> Vec<(String, String)> {
-    let given = given.filter(|_| !declarations.contains_key(""));
-    let given = given.map(|uri| (String::new(), uri.to_owned()));
-    let bound = declarations.into_iter().filter(|(prefix, _)| *prefix != "xml");
-    let pairs = bound.map(|(prefix, bound)| (prefix.to_owned(), bound.declared_uri().into_owned()));
-    given.into_iter().chain(pairs.filter(|(_, uri)| !uri.is_empty())).collect()
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ impl<'a> Builder<'a> {
             self.unbalanced(span.start, format!("the end tag </{name}> closes nothing"));
             return self.remove(span.clone());
         };
-        if self.fence > 0 && found + 1 < self.fence {
+        if self.entry_depth > 0 && found + 1 < self.entry_depth {
             let next = Pending { span: span.clone(), token: Token::End { name } };
             self.is_balanced &= self.is_garbled;
             return self.tear(next, "an entry is not closed");
@@ -104,17 +104,20 @@ impl<'a> Builder<'a> {
         let Some(parent) = self.open.last() else { return false };
         let (around, (prefix, local)) = (parent.name, split_name(name));
         if self.entry_name != Some(local)
-            && self.open.get(self.fence.wrapping_sub(1)).is_none_or(|entry| entry.name != name)
+            && self
+                .open
+                .get(self.entry_depth.wrapping_sub(1))
+                .is_none_or(|entry| entry.name != name)
         {
             return false;
         }
         let (outer, leaf) = split_name(around);
         let is_in_leaf = outer == prefix && LEAVES.contains(&leaf);
         let pending = || Pending { span: span.clone(), token: Token::Start { name, is_empty } };
-        if self.fence > 0 {
-            let entry = self.open.get(self.fence - 1).map_or("", |open| open.name);
+        if self.entry_depth > 0 {
+            let entry = self.open.get(self.entry_depth - 1).map_or("", |open| open.name);
             // An empty one inside is odd, but it closes itself.
-            let is_inside = self.open.len() == self.fence || is_in_leaf;
+            let is_inside = self.open.len() == self.entry_depth || is_in_leaf;
             // One of another namespace only has the same name.
             let shows = !is_empty && entry == name && is_inside && !self.is_of_another(span);
             if shows && self.shows_fault() {
@@ -136,7 +139,7 @@ impl<'a> Builder<'a> {
     /// open entry: it says so, or what it stands in is.
     fn is_of_another(&mut self, span: &Range<usize>) -> bool {
         let code = |open: Option<&OpenElement<'a>>| Some(self.doc.nodes.get(index(open?.node))?.ns);
-        let entry = code(self.open.get(self.fence.saturating_sub(1)));
+        let entry = code(self.open.get(self.entry_depth.saturating_sub(1)));
         let around = code(self.open.last());
         let declared =
             cut(self.doc.text, span.clone()).split_once("xmlns=").and_then(|(_, uri)| {
@@ -168,7 +171,7 @@ impl<'a> Builder<'a> {
         limit: usize,
         at: usize,
     ) -> Result<(), LimitReached> {
-        if self.fence == 0 {
+        if self.entry_depth == 0 {
             return Err(LimitReached { what, limit, at });
         }
         self.findings.fault(at, format!("an entry has more than {limit} {what}"));
@@ -178,7 +181,7 @@ impl<'a> Builder<'a> {
 
     /// Gives up the open entry and goes to its end, which is found by name only.
     fn abandon(&mut self, at: usize) {
-        let outside = self.fence.saturating_sub(1);
+        let outside = self.entry_depth.saturating_sub(1);
         let entry = self.open.get(outside).map_or("", |open| open.name);
         let around: Vec<&str> = self.open.iter().take(outside).map(|open| open.name).collect();
         let end = loop {
@@ -228,7 +231,7 @@ impl<'a> Builder<'a> {
         match next {
             Some(next) if self.another_restart(span.start) => {
                 self.restart(next);
-                if self.fence > 0 {
+                if self.entry_depth > 0 {
                     self.findings.fault(span.start, "an entry holds something that has no end");
                     return self.drop_unit(next);
                 }
@@ -242,7 +245,7 @@ impl<'a> Builder<'a> {
 
     /// Takes the text for cut at `at`.
     fn give_up(&mut self, at: usize) {
-        if self.fence == 0 {
+        if self.entry_depth == 0 {
             self.remove(at..self.doc.text.len());
         }
         self.pending = Some(Pending { span: at..at, token: Token::Eof });
@@ -260,7 +263,7 @@ impl<'a> Builder<'a> {
 
     /// Where the next entry seems to begin, at `from` or later.
     fn next_entry(&self, from: usize) -> Option<usize> {
-        let open = self.fence.checked_sub(1).and_then(|at| self.open.get(at));
+        let open = self.entry_depth.checked_sub(1).and_then(|at| self.open.get(at));
         let name = open.map(|open| open.name).or(self.entry_name)?;
         find_tag(self.doc.text, from, name)
     }

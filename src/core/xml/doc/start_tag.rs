@@ -124,7 +124,7 @@ impl<'a> Builder<'a> {
                 self.repair(attribute.value.clone(), RepairKind::Namespace);
             }
             let ns = self.scope.declare(prefix, uri);
-            self.note(attribute, ns.code(), true);
+            self.note(attribute, ns, true);
         }
         let (prefix, local) = split_name(name);
         let ns = self.meaning(prefix, span.start);
@@ -139,7 +139,7 @@ impl<'a> Builder<'a> {
             parent,
             next: node + 1,
             attributes: offset(attributes),
-            ns: ns.code(),
+            ns,
             name: u16::try_from(name.len()).unwrap_or_default(),
             prefix: u16::try_from(name.len() - local.len()).unwrap_or_default().saturating_sub(1),
             is_empty,
@@ -198,12 +198,12 @@ impl<'a> Builder<'a> {
             return self.take_out(written, "an attribute of the root without value is taken out");
         }
         let (prefix, local) = split_name(written.name);
-        let ns = if prefix.is_empty() { Ns::None } else { self.meaning(prefix, written.start) };
-        let (code, text) = (ns.code(), self.doc.text);
+        let (none, text) = (Ns::None.code(), self.doc.text);
+        let ns = if prefix.is_empty() { none } else { self.meaning(prefix, written.start) };
         let is_same = |other: &DocAttributeSpan| {
             let start = index(other.start);
             let name = cut(text, start..start + usize::from(other.name));
-            other.ns == code && split_name(name).1 == local
+            other.ns == ns && split_name(name).1 == local
         };
         let others = self.doc.attributes.get(first..).unwrap_or_default();
         if let Some(other) = others.iter().position(is_same) {
@@ -217,7 +217,7 @@ impl<'a> Builder<'a> {
         }
         self.spell(written);
         self.check_value(&written.value);
-        if ns == Ns::Xml && local == "base" {
+        if local == "base" && ns == Ns::Xml.code() {
             if written.value.len() > self.limits.base {
                 let why = "an xml:base that is too long is passed over";
                 self.findings.warn(written.start, why);
@@ -226,16 +226,17 @@ impl<'a> Builder<'a> {
                 node.has_base = true;
             }
         }
-        self.note(written, code, false);
+        self.note(written, ns, false);
     }
 
-    /// What a prefix means; one that is not declared is given its customary meaning.
-    fn meaning(&mut self, prefix: &'a str, at: usize) -> Ns {
+    /// The [`Ns::code`] of what a prefix means; one that is not declared is given its customary
+    /// meaning.
+    fn meaning(&mut self, prefix: &'a str, at: usize) -> u32 {
         if let Some(ns) = self.scope.resolve(prefix) {
             return ns;
         }
         if self.scope.invented_len() >= self.limits.namespaces {
-            return Ns::None;
+            return Ns::None.code();
         }
         let known = xml::shortened(prefix, 64);
         let why = format!("the namespace prefix {known:?} is not declared");

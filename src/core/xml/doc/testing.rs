@@ -82,7 +82,7 @@ fn events(text: &str) -> Vec<String> {
         match &event {
             Event::Text(text) if !open.is_empty() => piece.push_str(text),
             Event::CData(text) => piece.push_str(text),
-            Event::GeneralRef(name) => crate::xml::reference::push(&mut piece, name),
+            Event::GeneralRef(name) => crate::xml::reference::reference(name).push(&mut piece),
             Event::Start(_) | Event::Empty(_) | Event::End(_) => {
                 steps.extend((!piece.is_empty()).then(|| std::mem::take(&mut piece)));
             }

@@ -7,7 +7,6 @@ use crate::xml::{self, cut, is_name};
 use quick_xml::Reader;
 use quick_xml::errors::Error;
 use quick_xml::events::Event;
-use std::io::BufRead;
 use std::ops::Range;
 
 /// A token with its place.
@@ -39,58 +38,61 @@ pub(super) enum Token<'a> {
 impl<'a> Builder<'a> {
     /// Reads on at the byte `at`.
     pub(super) fn restart(&mut self, at: usize) {
-        let mut at = at;
-        // The reader would take this character away without counting it.
-        while cut(self.doc.text, at..self.doc.text.len()).starts_with('\u{FEFF}') {
-            at += '\u{FEFF}'.len_utf8();
+        self.at = at;
+        // A byte order mark is no text.
+        while cut(self.doc.text, self.at..self.doc.text.len()).starts_with('\u{FEFF}') {
+            self.at += '\u{FEFF}'.len_utf8();
         }
-        self.reader = reader(self.doc.text, at);
-        self.begin = at;
         self.pending = None;
-    }
-
-    fn position(&self) -> usize {
-        let read = usize::try_from(self.reader.buffer_position()).unwrap_or(usize::MAX);
-        self.begin.saturating_add(read).min(self.doc.text.len())
-    }
-
-    /// Goes behind so many bytes.
-    pub(super) fn consume(&mut self, length: usize) {
-        self.reader.stream().consume(length);
-        self.is_begun = true;
     }
 
     /// Reads a token. Text goes up to the next `<`.
     pub(super) fn read(&mut self) -> Pending<'a> {
-        let (text, start) = (self.doc.text, self.position());
+        let (text, start) = (self.doc.text, self.at);
+        let is_first = !std::mem::replace(&mut self.is_begun, true);
         let rest = text.as_bytes().get(start..).unwrap_or_default();
-        let length = memchr::memchr(b'<', rest).unwrap_or(rest.len());
-        if length > 0 {
-            self.consume(length);
-            return Pending { span: start..start + length, token: Token::Text };
-        }
-        if self.is_list
-            && !rest.is_empty()
-            && let Some(pending) = self.guess(start)
-        {
-            return pending;
-        }
-        // The reader would look at each `>` in a section, and whether all of it is UTF-8.
+        let is_markup = rest.starts_with(b"<");
+        let length = match is_markup {
+            true => 0,
+            false => memchr::memchr(b'<', rest).unwrap_or(rest.len()),
+        };
+        let guessed = if is_markup && self.is_list { self.guess(start) } else { None };
+        let (length, token) = match (guessed, rest.get(1)) {
+            (Some(guessed), _) => guessed,
+            _ if rest.is_empty() => (0, Token::Eof),
+            _ if length > 0 => (length, Token::Text),
+            (_, Some(b'!' | b'?')) => self.read_other(start, rest, is_first),
+            // Where they end is all that must be known here of tags, which most tokens are.
+            (_, second) => match tag_end(rest) {
+                None => (rest.len(), Token::Unreadable),
+                Some(end) if second == Some(&b'/') => {
+                    (end + 1, Token::End { name: self.end_name(start..start + end) })
+                }
+                Some(end) => {
+                    let is_empty = rest.get(end - 1) == Some(&b'/');
+                    let name = self.name(start..start + end - usize::from(is_empty));
+                    (end + 1, Token::Start { name, is_empty })
+                }
+            },
+        };
+        self.at = start + length;
+        Pending { span: start..self.at, token }
+    }
+
+    /// Reads a token that is neither text nor a tag; how long it is.
+    fn read_other(&mut self, start: usize, rest: &[u8], is_first: bool) -> (usize, Token<'a>) {
+        let text = self.doc.text;
+        // quick-xml would look at each `>` in a section, and whether all of it is UTF-8.
         if let Some(inside) = rest.strip_prefix(b"<![CDATA[")
             && let Some(length) = memchr::memmem::find(inside, b"]]>")
         {
-            let length = rest.len() - inside.len() + length + "]]>".len();
-            self.consume(length);
-            return Pending { span: start..start + length, token: Token::CData };
+            return (rest.len() - inside.len() + length + "]]>".len(), Token::CData);
         }
-        let event = self.reader.read_event();
-        let span = start..self.position();
-        let is_first = !std::mem::replace(&mut self.is_begun, true);
+        let mut reader = Reader::from_str(cut(text, start..text.len()));
+        let event = reader.read_event();
+        let length = usize::try_from(reader.buffer_position()).unwrap_or(usize::MAX);
+        let span = start..start.saturating_add(length).min(text.len());
         let token = match event {
-            Ok(Event::Start(_)) => Token::Start { name: self.name(&span, 1), is_empty: false },
-            Ok(Event::Empty(_)) => Token::Start { name: self.name(&span, 2), is_empty: true },
-            Ok(Event::End(_)) => Token::End { name: self.end_name(&span) },
-            Ok(Event::Eof) => Token::Eof,
             Ok(Event::Comment(_)) => {
                 let inner = cut(text, span.start + 4..span.end.saturating_sub(3));
                 if inner.contains("--") || inner.ends_with('-') {
@@ -130,26 +132,24 @@ impl<'a> Builder<'a> {
                 self.remove_around(&span);
                 Token::Other
             }
-            // Text and sections were read already.
-            Ok(Event::Text(_) | Event::GeneralRef(_) | Event::CData(_)) | Err(_) => {
-                return Pending { span: start..text.len(), token: Token::Unreadable };
-            }
+            // It is nothing else that begins here.
+            Ok(_) | Err(_) => return (rest.len(), Token::Unreadable),
         };
-        Pending { span, token }
+        (span.len(), token)
     }
 
-    /// The name of a tag whose end takes `end` bytes.
-    fn name(&self, span: &Range<usize>, end: usize) -> &'a str {
-        let tag = cut(self.doc.text, span.start + 1..span.end.saturating_sub(end));
+    /// The name in a start tag, of which this is the place up to its `>` or `/>`.
+    fn name(&self, span: Range<usize>) -> &'a str {
+        let tag = cut(self.doc.text, span.start + 1..span.end);
         // A name that is longer than it may be need not be known whole.
         let tag = xml::shortened(tag, self.limits.name.saturating_add(1));
         let length = tag.bytes().position(xml::is_space).unwrap_or(tag.len());
         cut(tag, 0..length)
     }
 
-    /// The name of an end tag.
-    fn end_name(&self, span: &Range<usize>) -> &'a str {
-        let tag = cut(self.doc.text, span.start + 2..span.end.saturating_sub(1));
+    /// The name in an end tag, of which this is the place up to its `>`.
+    fn end_name(&self, span: Range<usize>) -> &'a str {
+        let tag = cut(self.doc.text, span.start + 2..span.end);
         let length = tag.bytes().position(xml::is_space).unwrap_or(tag.len());
         if length > 0 {
             return cut(tag, 0..length);
@@ -158,13 +158,19 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// A reader from the byte `start` on; structure is checked by the builder, not by the reader.
-pub(super) fn reader(text: &str, start: usize) -> Reader<&[u8]> {
-    let mut reader = Reader::from_str(cut(text, start..text.len()));
-    let config = reader.config_mut();
-    config.allow_unmatched_ends = true;
-    config.check_end_names = false;
-    reader
+/// Where the `>` is that ends the tag which a text begins with: one outside of quotes.
+fn tag_end(text: &[u8]) -> Option<usize> {
+    let mut quote = None;
+    memchr::memchr3_iter(b'>', b'"', b'\'', text).find(|at| {
+        let byte = text.get(*at);
+        match quote {
+            None if byte == Some(&b'>') => return true,
+            None => quote = byte,
+            Some(_) if quote == byte => quote = None,
+            Some(_) => {}
+        }
+        false
+    })
 }
 
 /// Whether characters stand in a text that XML forbids.

@@ -1,6 +1,6 @@
 //! Collections as JSON (READINGS 1, row 34) as plain XML, and what their items say in both.
 
-use super::{ITEM_LIMIT, word};
+use super::{ITEM_LIMIT, atom_name};
 use crate::parse::json::{ITEMS, JsonReader, ObjectPart, Stop};
 use crate::parse::out::{LineCounter, Lines, check_length, push_binding, push_copy};
 use crate::parse::{Limits, ParseError};
@@ -127,7 +127,7 @@ fn push_member(out: &mut String, name: &str, value: &Value) {
                 }
             }
         }
-        (name, Some(text)) if word(name).is_some() => push_element(out, name, &text),
+        (name, Some(text)) if atom_name(name).is_some() => push_element(out, name, &text),
         (name, _) => {
             out.push_str("<json:member");
             push_attribute(out, "name", name);
@@ -302,7 +302,7 @@ fn elements_of(name: &str, value: &Value, namespace: &str) -> Option<Vec<Element
         }
         "author" if value.is_object() => only("name"),
         "link" if value.is_object() => only("href"),
-        name if word(name).is_some() => plain(value),
+        name if atom_name(name).is_some() => plain(value),
         _ => None,
     };
     // An element without text is none that can be told from another.

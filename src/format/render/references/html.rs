@@ -1,24 +1,12 @@
 //! References in HTML, where they stand. What leads nowhere stays byte for byte.
 
 use super::Base;
+use crate::parse::references::HTML_ATTRIBUTES;
 use tidegate_core::xml::cut;
 use tidegate_core::xml::html::{
     HtmlAttribute, Piece, Pieces, TagRule, attributes, decoded_value, push_quoted, tag_name,
 };
 
-/// Attributes whose value is a reference, or several (`srcset`).
-pub const ATTRIBUTES: &[&str] = &[
-    "href",
-    "src",
-    "srcset",
-    "poster",
-    "cite",
-    "action",
-    "formaction",
-    "longdesc",
-    "background",
-    "data",
-];
 /// Elements whose content is no markup.
 const RAW: [&str; 5] = ["script", "style", "textarea", "title", "xmp"];
 
@@ -54,7 +42,7 @@ pub fn absolute(html: &str, base: &Base) -> Option<String> {
 
 /// The value, its references to characters resolved, where it leads elsewhere.
 fn new_value(tag: &str, attribute: &HtmlAttribute<'_>, base: &Base) -> Option<String> {
-    let known = ATTRIBUTES.iter().find(|known| known.eq_ignore_ascii_case(attribute.name))?;
+    let known = HTML_ATTRIBUTES.iter().find(|known| known.eq_ignore_ascii_case(attribute.name))?;
     let value = decoded_value(cut(tag, attribute.value.clone()));
     if *known == "srcset" { absolute_candidates(&value, base) } else { base.resolve(&value) }
 }

@@ -56,6 +56,10 @@ fn every_format_and_view() {
 fn nothing_depends_on_anything_but_the_page() {
     for (_, mut feed) in all() {
         let before = feed.reader();
+        // What is known of an entry spares a look, and changes nothing.
+        let slots = feed.items.iter_mut().map(|item| &mut item.shared.winner.data.slots);
+        slots.for_each(|slots| slots.is_absolute = false);
+        assert_eq!(feed.reader(), before);
         feed.state.updated_at = Time::from_unix(super::build::NOW + 1);
         let after = feed.reader();
         let differ = before.bytes().zip(after.bytes()).filter(|(a, b)| a != b).count();

@@ -1,17 +1,65 @@
 //! Which relative references an element has: a document whose publisher wrote no `xml:base` needs one
 //! only there.
 
-use super::references::places::{Holds, ReferencePlace, each_place};
-use super::references::{HTML_ATTRIBUTES, ReferenceKind};
+pub mod places;
+
+use places::{Holds, ReferencePlace, each_place};
 use std::ops::Range;
+use tidegate_core::xml::address::behind_scheme;
 use tidegate_core::xml::cut;
-use tidegate_core::xml::doc::{Doc, DocElement};
+use tidegate_core::xml::doc::DocElement;
 use tidegate_core::xml::html::{self, Piece, Pieces, TagRule, decoded_value};
+
+/// Attributes whose value is a reference, or several (`srcset`).
+pub const HTML_ATTRIBUTES: &[&str] = &[
+    "href",
+    "src",
+    "srcset",
+    "poster",
+    "cite",
+    "action",
+    "formaction",
+    "longdesc",
+    "background",
+    "data",
+];
 
 /// The most references of one element that are looked at, of each kind, and places that are noted.
 const REFERENCE_LIMIT: usize = 1_000;
 /// The longest value of an attribute in text that is read as one, in bytes.
 const VALUE_LIMIT: usize = 4_096;
+
+/// What a reference is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReferenceKind {
+    /// Needs a base.
+    Relative,
+    /// A place in the document that it stands in.
+    Fragment,
+    /// Needs no base, or is no reference.
+    Absolute,
+}
+
+impl ReferenceKind {
+    /// What a value is whose references to characters are resolved (`xml::html::decoded_value`).
+    pub fn of(value: &str) -> Self {
+        let value = value.trim();
+        // What still begins with a reference or a quote was escaped too often.
+        if value.is_empty() || value.starts_with(['&', '"', '\'']) {
+            return Self::Absolute;
+        }
+        if value.starts_with('#') {
+            return Self::Fragment;
+        }
+        // Who follows it leaves these out (URL Standard section 4.4).
+        let is_left_out = |c: char| matches!(c, '\t' | '\n' | '\r');
+        let has_scheme = match value.contains(is_left_out) {
+            true => behind_scheme(&value.replace(is_left_out, "")).is_some(),
+            false => behind_scheme(value).is_some(),
+        };
+        if has_scheme { Self::Absolute } else { Self::Relative }
+    }
+}
 
 /// The relative references in one element. Below an inner `xml:base` only that base counts, and only if
 /// it is relative itself.
@@ -38,12 +86,12 @@ pub struct FormatReference {
 }
 
 impl References {
-    /// Finds those of an element or a document; none where there is no whole one.
-    pub fn of(doc: Option<&Doc<'_>>) -> Self {
+    /// Finds those of an element; none where there is no whole one.
+    pub fn of(root: Option<DocElement<'_, '_>>) -> Self {
         let mut found = Self::default();
         // The number behind the outermost element around that names a base.
         let mut unbased = 0;
-        if let Some(root) = doc.and_then(Doc::root) {
+        if let Some(root) = root {
             each_place(root, |place| {
                 if place.element.id >= unbased {
                     match place.holds {
@@ -138,10 +186,16 @@ fn leads_to_page(link: DocElement<'_, '_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parse::{self, Limits};
+    use tidegate_core::xml::doc::Doc;
+
+    fn references(xml: &str) -> References {
+        References::of(Doc::read_whole(xml).as_ref().and_then(Doc::root))
+    }
 
     /// The references of the format, those in its content, and whether there are fragments.
     fn found(xml: &str) -> (String, String, bool) {
-        let found = References::of(Doc::read_whole(xml).as_ref());
+        let found = references(xml);
         let structural: Vec<&str> = found.structural.iter().map(|r| r.value.as_str()).collect();
         (structural.join(" "), found.content.join(" "), found.has_fragments)
     }
@@ -190,11 +244,7 @@ mod tests {
             "<a href='\u{e9}",
             "<item></x>",
         ] {
-            assert!(
-                References::of(Doc::read_whole(xml).as_ref()).is_empty(),
-                "{xml}: {:?}",
-                found(xml)
-            );
+            assert!(references(xml).is_empty(), "{xml}: {:?}", found(xml));
         }
         // Relative to what the publisher says, which is relative itself.
         let xml = "<entry><content xml:base='b/'>&lt;a href='c'&gt;</content></entry>";
@@ -202,12 +252,27 @@ mod tests {
         let xml = "<feed><entry xml:base='b/'><link xml:base='c/' href='d'/><icon>/e.f</icon></entry>\
                    <link href='g'/><title xml:base=''>&lt;a href='h'></title><logo>/i</logo></feed>";
         assert_eq!(found(xml), ("b/ g  /i".to_owned(), String::new(), false));
-        assert!(References::of(Doc::read_whole(xml).as_ref()).places.is_empty());
+        assert!(references(xml).places.is_empty());
+    }
+
+    #[test]
+    fn an_entry_as_written_is_known_to_need_no_base() {
+        let is_known = |content: &str| {
+            let item = format!("<item><description>{content}</description></item>");
+            let text = format!("<rss version='2.0'><channel>{item}</channel></rss>");
+            let document = parse::document(&text, None, &Limits::default()).unwrap();
+            parse::own(&document, &document.entries[0]).slots.is_absolute
+        };
+        assert!(is_known("&lt;a href='https://x.example/'>"));
+        for unknown in ["&lt;a href='/b'>", "<![CDATA[<img src='c'>]]>", "repaired & so read again"]
+        {
+            assert!(!is_known(unknown), "{unknown}");
+        }
     }
 
     #[test]
     fn no_more_places_are_noted_than_references() {
         let xml = format!("<entry>{}</entry>", "<title>&lt;a href='#a'></title>".repeat(2_000));
-        assert_eq!(References::of(Doc::read_whole(&xml).as_ref()).places.len(), REFERENCE_LIMIT);
+        assert_eq!(references(&xml).places.len(), REFERENCE_LIMIT);
     }
 }
