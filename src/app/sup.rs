@@ -36,11 +36,15 @@ pub async fn sup(options: SupOptions) -> Result<(), AppError> {
     loop {
         match reader.read(&fetch, SystemClock.now()).await {
             Ok(news) => {
-                (failures, period) = (0, news.period);
-                names.learn(news.updates.iter().map(|(update, _)| &update.id), &fetch).await;
-                print_news(&news, &names, options.json)?;
-                if let Some(error) = news.unread {
-                    complain(&AppError::run("the document of a longer period is missing", error));
+                failures = 0;
+                if let Some(news) = news {
+                    period = news.period;
+                    names.learn(news.updates.iter().map(|(update, _)| &update.id), &fetch).await;
+                    print_news(&news, &names, options.json)?;
+                    if let Some(error) = news.unread {
+                        let missing = "the document of a longer period is missing";
+                        complain(&AppError::run(missing, error));
+                    }
                 }
             }
             Err(error) => {

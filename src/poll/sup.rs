@@ -18,6 +18,7 @@ use tidegate_core::sup::{
 };
 use tidegate_net::fetch::{
     Fetch, FetchAnswer, FetchBlame, FetchError, FetchLimits, FetchRequest, LeadScope, Retry,
+    Validators,
 };
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
@@ -28,8 +29,8 @@ const READ_TIME: Duration = FetchLimits::STANDARD.total;
 
 /// Reads the SUP documents of one publisher.
 pub struct SupReader {
-    /// The first document, and the scope within which it was named.
-    first: (String, LeadScope),
+    /// The request for the first document, conditional on the last answer.
+    request: FetchRequest,
     /// The scope of addresses that its documents may name.
     leads: LeadScope,
     /// The ids whose updates matter; `None`: all.
@@ -56,19 +57,33 @@ pub struct SupNews {
 impl SupReader {
     /// Creates a reader without a history. `leads`: the scope within which `address` was named.
     pub fn new(address: &str, leads: LeadScope) -> Self {
-        let first = (address.to_owned(), leads);
-        Self { first, leads: LeadScope::Public, only: None, follower: Follower::default() }
+        let request = FetchRequest::whole(address.to_owned(), Time::MIN);
+        Self {
+            request: FetchRequest { leads, soon: true, ..request },
+            leads: LeadScope::Public,
+            only: None,
+            follower: Follower::default(),
+        }
     }
 
-    /// Restricts the reader to these ids.
+    /// Restricts the reader to these ids. If they changed, the last answer is forgotten, because the document matters
+    /// again even if unchanged.
     fn keep_only(&mut self, ids: BTreeSet<SupId>) {
-        self.follower.keep_only(&ids);
-        self.only = Some(Arc::new(ids));
+        if self.only.as_deref() != Some(&ids) {
+            self.forget_answer();
+            self.follower.keep_only(&ids);
+            self.only = Some(Arc::new(ids));
+        }
     }
 
-    /// Reads the document, and those of longer periods if it does not reach back to the last reading. No request is
-    /// conditional: even without a change the document tells up to when there was none.
-    pub async fn read(&mut self, fetch: &Fetch, now: Time) -> Result<SupNews, FetchError> {
+    /// Makes the next request unconditional.
+    fn forget_answer(&mut self) {
+        (self.request.validators, self.request.known_wire) = (Validators::default(), None);
+    }
+
+    /// Reads the document, and those of longer periods if it does not reach back to the last reading. `None`: it is
+    /// unchanged.
+    pub async fn read(&mut self, fetch: &Fetch, now: Time) -> Result<Option<SupNews>, FetchError> {
         let before = self.follower.clone();
         let late = FetchError::Timeout { what: "send its SUP documents", limit: READ_TIME };
         let read = catch_panic(self.read_all(fetch, now), || Err(defect(BROKE_OFF)));
@@ -76,13 +91,15 @@ impl SupReader {
         if read.is_err() {
             // A partial reading does not count; everything is read again.
             self.follower = before;
+            self.forget_answer();
         }
         read
     }
 
-    async fn read_all(&mut self, fetch: &Fetch, now: Time) -> Result<SupNews, FetchError> {
-        let (mut document, leads) = self.ask(fetch, self.first.clone(), now).await?;
-        self.leads = leads;
+    async fn read_all(&mut self, fetch: &Fetch, now: Time) -> Result<Option<SupNews>, FetchError> {
+        let request = FetchRequest { now, ..self.request.clone() };
+        let Some((mut document, first)) = self.ask(fetch, request).await? else { return Ok(None) };
+        (self.request.validators, self.request.known_wire, self.leads) = first;
         let SupDocument { period, ref available, .. } = document;
         let mut news = SupNews { period, available: available.clone(), ..SupNews::default() };
         let known = self.follower.known().unwrap_or(document.updated);
@@ -91,13 +108,16 @@ impl SupReader {
             let found = self.follower.apply_document(&document);
             let updated = document.updated;
             news.updates.extend(found.updates.into_iter().map(|update| (update, updated)));
-            let address = match found.standing {
-                FollowerStatus::Complete => return Ok(news),
+            let url = match found.standing {
+                FollowerStatus::Complete => return Ok(Some(news)),
                 FollowerStatus::Missed { .. } => break,
                 FollowerStatus::Ask { address, .. } => address,
             };
-            match self.ask(fetch, (address, self.leads.clone()), now).await {
-                Ok((longer, _)) => document = longer,
+            let (leads, soon) = (self.leads.clone(), true);
+            let request = FetchRequest { leads, soon, ..FetchRequest::whole(url, now) };
+            match self.ask(fetch, request).await {
+                Ok(Some((longer, _))) => document = longer,
+                Ok(None) => break,
                 Err(error) => {
                     news.unread = Some(error);
                     break;
@@ -107,21 +127,17 @@ impl SupReader {
         // Report a gap only once.
         self.follower.go_on_from(document.updated);
         news.missed = Some((known, document.updated));
-        Ok(news)
+        Ok(Some(news))
     }
 
-    /// Fetches a document; also returns the scope of what it may name.
+    /// Fetches a document; also returns its validators, fingerprint and scope for the next request.
     async fn ask(
         &self,
         fetch: &Fetch,
-        (address, leads): (String, LeadScope),
-        now: Time,
-    ) -> Result<(SupDocument, LeadScope), FetchError> {
-        let request = FetchRequest { leads, soon: true, ..FetchRequest::whole(address, now) };
+        request: FetchRequest,
+    ) -> Result<Option<(SupDocument, (Validators, Option<u128>, LeadScope))>, FetchError> {
         let fetched = fetch.clone().oneshot(request).await?;
-        let FetchAnswer::Document(document) = fetched.answer else {
-            return Err(FetchError::Unasked304);
-        };
+        let FetchAnswer::Document(document) = fetched.answer else { return Ok(None) };
         let (bytes, only) = (document.bytes, self.only.clone());
         // Blocking: the document may list a million feeds.
         let read = tokio::task::spawn_blocking(move || read_of(&bytes, only.as_deref())).await;
@@ -130,7 +146,8 @@ impl SupReader {
             blame: FetchBlame::Upstream,
             why: error.to_string(),
         };
-        Ok((read.map_err(unreadable)?, fetched.leads))
+        let wire = Some(document.prints.wire);
+        Ok(Some((read.map_err(unreadable)?, (fetched.validators, wire, fetched.leads))))
     }
 
     /// Chooses the document to read from now on and returns its period: the shortest one not below `least`, or else the
@@ -140,7 +157,8 @@ impl SupReader {
         let better = news.available.range(wanted..).next().or(news.available.last_key_value());
         let mut period = news.period;
         if let Some((other, address)) = better.filter(|(other, _)| **other != period) {
-            self.first = (address.clone(), self.leads.clone());
+            (self.request.url, self.request.leads) = (address.clone(), self.leads.clone());
+            self.forget_answer();
             period = *other;
         }
         (period > 0).then(|| Duration::from_secs(u64::from(period)).max(FLOOR))
@@ -198,7 +216,7 @@ pub async fn follow(
         context.until_open().await;
         // Limited, so that polls keep enough slots.
         let Ok(reading) = context.documents.acquire().await else { return };
-        let slot = context.hosts.slot(&reader.first.0, HostRank::Announcement);
+        let slot = context.hosts.slot(&reader.request.url, HostRank::Announcement);
         let slot = timeout(HOST_WAIT, slot).await;
         let slot = match slot.unwrap_or(Err(Duration::ZERO)) {
             Ok(slot) => slot,
@@ -212,8 +230,8 @@ pub async fn follow(
         let begun = Instant::now();
         let read = reader.read(&context.fetch(), context.clock.now()).await;
         drop((slot, reading));
-        let unread = read.as_ref().map_or_else(Some, |news| news.unread.as_ref());
-        if let Some(pause) = unread.and_then(|error| error.pause(&reader.first.0)) {
+        let unread = read.as_ref().map_or_else(Some, |news| news.as_ref()?.unread.as_ref());
+        if let Some(pause) = unread.and_then(|error| error.pause(&reader.request.url)) {
             context.hosts.pause(&pause);
         }
         // Pause at least four times as long as the reading took.
@@ -232,7 +250,7 @@ pub async fn follow(
 pub struct FollowedDocuments {
     /// The documents by address, each with its task.
     sources: HashMap<String, (SharedSource, TaskAside)>,
-    places: HashMap<FeedName, (SupAnnouncement, SharedSource)>,
+    places: HashMap<FeedName, SupAnnouncement>,
 }
 
 impl FollowedDocuments {
@@ -244,8 +262,7 @@ impl FollowedDocuments {
         place: Option<(SupAnnouncement, LeadScope)>,
         follow: impl FnOnce(SupReader, SharedSource) -> TaskAside,
     ) {
-        let known = self.places.get(feed).map(|(place, _)| place);
-        if known == place.as_ref().map(|(place, _)| place) {
+        if self.places.get(feed) == place.as_ref().map(|(place, _)| place) {
             return;
         }
         self.detach(feed);
@@ -259,19 +276,22 @@ impl FollowedDocuments {
             let task = follow(SupReader::new(&place.document, leads), Arc::clone(&source));
             (source, task)
         });
-        let (feeds, id) = (&mut source.lock().feeds, place.id.clone());
-        feeds.entry(id).or_default().entry(feed.clone()).or_default();
-        self.places.insert(feed.clone(), (place, Arc::clone(source)));
+        let mut source = source.lock();
+        source.feeds.entry(place.id.clone()).or_default().entry(feed.clone()).or_default();
+        self.places.insert(feed.clone(), place);
     }
 
     /// Forgets a feed, and its document if no other feed names it.
     pub fn detach(&mut self, feed: &FeedName) {
-        let Some((place, source)) = self.places.remove(feed) else { return };
-        let feeds = &mut source.lock().feeds;
-        feeds.get_mut(&place.id).map(|feeds| feeds.remove(feed));
-        feeds.retain(|_, feeds| !feeds.is_empty());
-        if feeds.is_empty() {
-            self.sources.remove(&place.document);
+        let Some(SupAnnouncement { document, id }) = self.places.remove(feed) else { return };
+        let Some((source, _)) = self.sources.get(&document) else { return };
+        let mut source = source.lock();
+        source.feeds.get_mut(&id).map(|feeds| feeds.remove(feed));
+        source.feeds.retain(|_, feeds| !feeds.is_empty());
+        let is_empty = source.feeds.is_empty();
+        drop(source);
+        if is_empty {
+            self.sources.remove(&document);
         }
     }
 
@@ -284,8 +304,9 @@ impl FollowedDocuments {
         begun: Instant,
         now: (Instant, Time),
     ) -> bool {
-        let place = self.places.get(feed);
-        place.is_some_and(|(it, source)| source.lock().polled((&it.id, feed), poll, begun, now))
+        let Some(SupAnnouncement { document, id }) = self.places.get(feed) else { return false };
+        let Some((source, _)) = self.sources.get(document) else { return false };
+        source.lock().polled((id, feed), poll, begun, now)
     }
 }
 
@@ -319,12 +340,13 @@ impl SupSource {
     fn take_in(
         &mut self,
         reader: &mut SupReader,
-        read: Result<SupNews, FetchError>,
+        read: Result<Option<SupNews>, FetchError>,
         least: Duration,
         (now, time): (Instant, Time),
     ) -> (Vec<AnnouncedFeed>, Duration) {
         let news = match read {
-            Ok(news) => news,
+            // An unchanged document has no news.
+            Ok(news) => news.unwrap_or_default(),
             Err(error) => return self.take_failure(&error),
         };
         if let Some(error) = &news.unread {

@@ -37,7 +37,7 @@ impl Fixture {
     }
 
     /// Lets the pause pass and applies the result of a reading.
-    fn reads(&mut self, read: Result<SupNews, FetchError>) -> Vec<AnnouncedFeed> {
+    fn reads(&mut self, read: Result<Option<SupNews>, FetchError>) -> Vec<AnnouncedFeed> {
         self.pass(self.wait + 1);
         let now = (self.now, self.time);
         let (wanted, wait) = self.source.take_in(&mut self.reader, read, LEAST, now);
@@ -46,7 +46,7 @@ impl Fixture {
     }
 
     fn told(&mut self, listed: &[&str], missed: bool) -> Vec<String> {
-        let wanted = self.reads(Ok(told(listed, missed)));
+        let wanted = self.reads(Ok(Some(told(listed, missed))));
         wanted.into_iter().map(|wanted| wanted.feed.to_string()).collect()
     }
 
@@ -93,6 +93,7 @@ async fn a_feed_is_covered_by_a_poll_that_began_after_its_document_was_read() {
     assert!(!fixture.covers_since("a", before));
     assert!(fixture.covers("a") && fixture.covers("b") && !fixture.covers("stranger"));
     assert_eq!(fixture.told(&["a", "stranger"], false), ["a"]);
+    assert_eq!(fixture.reads(Ok(None)), [], "the same document tells nothing");
     // After a gap every feed is polled.
     let covered = fixture.now;
     assert_eq!(fixture.told(&["a"], true), ["a", "b"]);
@@ -103,9 +104,9 @@ async fn a_feed_is_covered_by_a_poll_that_began_after_its_document_was_read() {
 async fn the_period_that_is_asked_for_is_that_of_polls() {
     let mut fixture = Fixture::new(&["a"]);
     fixture.told(&[], false);
-    assert_eq!(fixture.reader.first.0, format!("{DOCUMENT}?seconds=300"));
+    assert_eq!(fixture.reader.request.url, format!("{DOCUMENT}?seconds=300"));
     assert_eq!(fixture.wait, LEAST.as_secs());
-    fixture.reads(Ok(SupNews { available: BTreeMap::new(), ..told(&[], false) }));
+    fixture.reads(Ok(Some(SupNews { available: BTreeMap::new(), ..told(&[], false) })));
     assert_eq!(fixture.wait, 60);
 }
 
@@ -139,7 +140,7 @@ async fn what_is_left_out_twice_is_held_against_it_for_that_feed() {
     // The change is listed a little later: the poll was merely faster.
     assert!(fixture.polled("a", found));
     for expected in [ToldChange::Known, ToldChange::New] {
-        let wanted = fixture.reads(Ok(told(&["a"], false)));
+        let wanted = fixture.reads(Ok(Some(told(&["a"], false))));
         assert_eq!(wanted[0].told, expected);
     }
     // Two changes are never listed.
@@ -161,7 +162,7 @@ async fn a_document_without_feeds_is_forgotten_and_there_are_only_so_many() {
         let place = document.map(|document| SupAnnouncement { document, id: id("x") });
         let place = place.map(|place| (place, LeadScope::default()));
         documents.attach(&feed(name), place, |reader, source| {
-            begun.borrow_mut().push((reader.first.0, source));
+            begun.borrow_mut().push((reader.request.url, source));
             TaskAside {
                 task: tokio::spawn(async {}),
                 _cancel: CancellationToken::new().drop_guard(),
@@ -244,7 +245,7 @@ async fn only_ids_that_matter_are_remembered_and_each_document_is_led_to() {
         let leads = named_by(&request.url);
         std::future::ready(Ok(Fetched { leads, ..fetched(&request.url, document) }))
     }));
-    let mut read = async || reader.read(&fetch, Time::from_unix(0)).await.unwrap();
+    let mut read = async || reader.read(&fetch, Time::from_unix(0)).await.unwrap().unwrap();
     assert_eq!(read().await.updates.len(), 1);
     // The next document leaves a gap, so the longer one is read.
     let news = read().await;
@@ -274,11 +275,11 @@ async fn a_gap_that_cannot_be_filled_is_told_once_with_what_is_known() {
         }
     }));
     let mut read = async || reader.read(&fetch, Time::from_unix(0)).await;
-    assert!(read().await.unwrap().missed.is_none());
-    let news = read().await.unwrap();
+    assert!(read().await.unwrap().unwrap().missed.is_none());
+    let news = read().await.unwrap().unwrap();
     assert_eq!(&*news.updates[0].0.update, "2");
     assert!(news.missed.is_some() && news.unread.is_some());
     assert!(matches!(read().await, Err(FetchError::Client { .. })));
-    let news = read().await.unwrap();
+    let news = read().await.unwrap().unwrap();
     assert_eq!((news.updates.len(), news.missed), (1, None), "it continues the second one");
 }
