@@ -27,7 +27,7 @@ pub(crate) use field_hashes::{
 };
 pub use fingerprint::{Fingerprint, SCHEME};
 pub(crate) use fingerprint::{fingerprint, scheme};
-pub(crate) use mask::{MaskInput, MaskUpdate, PROOF, ROW_GAP, learn, refresh};
+pub(crate) use mask::{MaskInput, MaskUpdate, PROOF, ROW_GAP, RULE as MASK, learn, refresh};
 pub(crate) use spans::text_shape;
 pub use text::{beginning, is_html, stand_in_title, text_field};
 pub use visible::visible;

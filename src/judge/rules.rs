@@ -15,7 +15,7 @@ pub struct Rule {
 pub fn switchable_rules() -> impl Iterator<Item = Rule> {
     let documents = document::RULES.iter().map(|rule| rule.rule);
     let holes = hole::RULES.iter().map(|rule| rule.rule);
-    same_item::RULES.into_iter().chain(documents).chain(holes)
+    same_item::RULES.into_iter().chain([news::MASK]).chain(documents).chain(holes)
 }
 
 /// What is noise in every feed.

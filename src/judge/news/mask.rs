@@ -9,6 +9,7 @@ use super::fingerprint::{FieldView, Fingerprint, fingerprint};
 use super::path_print;
 use super::spans;
 use crate::DAY;
+use crate::rules::Rule;
 use foldhash::{HashMap, HashMapExt as _};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,6 +17,11 @@ use tidegate_core::model::{
     Entry, Ignore, LedgerEntry, Noise, NoiseClass, NoiseClasses, Restless, Span, Time,
 };
 use xxhash_rust::xxh3::xxh3_64;
+
+pub(crate) const RULE: Rule = Rule {
+    name: "mask",
+    sentence: "what changes in it for the third time in a row, and no word with it",
+};
 
 /// Changes in a row that show that a span never rests; the last of them makes no version.
 pub(crate) const PROOF: u8 = 3;
@@ -41,7 +47,7 @@ pub struct MaskInput<'a> {
     pub changed: &'a BTreeSet<u64>,
     /// Whether both come from documents of one family of formats; else every change counts and
     /// nothing is learned.
-    pub is_comparable: bool,
+    pub learns: bool,
     /// Whether a document is held, so that what changed may have been seen changed before.
     pub in_hold: bool,
     /// The time of the observation, by which what was learned ages: running time.
@@ -94,7 +100,7 @@ enum FieldChange {
 /// Learns from an item that changed.
 pub fn learn(input: &MaskInput<'_>) -> MaskUpdate {
     let known = &input.known.noise;
-    if !input.is_comparable {
+    if !input.learns {
         let is_sure = !input.changed.is_empty();
         return MaskUpdate { loud: input.changed.clone(), is_sure, ..MaskUpdate::default() };
     }

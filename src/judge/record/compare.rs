@@ -57,7 +57,7 @@ impl<'a> ChangedEntry<'a> {
             fingerprint: &fingerprint,
             known,
             changed: &changed,
-            is_comparable,
+            learns: is_comparable && !round.options.without.has(news::MASK.name),
             in_hold: snapshot.state.hold.is_some(),
             now: round.aged,
         });

@@ -45,7 +45,7 @@ impl Watch {
             fingerprint: &fingerprint,
             known: &self.known,
             changed: &changed,
-            is_comparable: true,
+            learns: true,
             in_hold: self.in_hold,
             now: self.now,
         });
