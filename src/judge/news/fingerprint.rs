@@ -6,7 +6,7 @@ use super::field_hashes::path_print;
 use super::images::{is_of_picture, picture_address};
 use super::mask::short;
 use super::spans::{self, SpanContext};
-use super::visible::comparable;
+use super::visible::{comparable, visible};
 use regex::Regex;
 use tidegate_core::model::{Entry, Field, Ignore, LedgerEntry, NoiseClass};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
@@ -114,8 +114,12 @@ impl Looking<'_> {
             }
         };
         if text.is_empty() {
-            // It has pictures at most.
-            if !field.value.trim().is_empty() {
+            // A picture alone counts nothing.
+            let has_picture = match kind {
+                SpanContext::Text => !visible(&field.value).is_empty(),
+                SpanContext::Address => !address(&field.value).is_empty(),
+            };
+            if has_picture {
                 self.trace(NoiseClass::Images, path, &field.value);
             }
             return None;

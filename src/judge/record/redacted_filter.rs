@@ -5,7 +5,7 @@ use super::Observation;
 use crate::{news, same_item};
 use foldhash::HashSet;
 use sha2::{Digest, Sha256};
-use tidegate_core::model::{FeedDocument, Incoming, LedgerEntry, Markup, Snapshot};
+use tidegate_core::model::{FeedDocument, FeedOptions, Incoming, LedgerEntry, Markup, Snapshot};
 use tidegate_core::short_hash::{ID_BYTES, base32};
 use tidegate_core::xml::plain_address::plain_link;
 
@@ -27,7 +27,10 @@ pub(super) fn without<'a>(
     if !snapshot.known.iter().any(LedgerEntry::is_redacted) {
         return None;
     }
-    let matching = same_item::matching(snapshot, document, round.options);
+    // Rules that are switched off count here.
+    let ignore = round.options.ignore.clone();
+    let options = FeedOptions { ignore, ..FeedOptions::default() };
+    let matching = same_item::matching(snapshot, document, &options);
     let is_redacted = |at: usize| snapshot.known.get(at).is_some_and(LedgerEntry::is_redacted);
     let mut out: HashSet<usize> =
         matching.pairs.iter().filter(|p| is_redacted(p.known)).map(|p| p.entry).collect();

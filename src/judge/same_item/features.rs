@@ -77,8 +77,10 @@ fn of_card(
     let path = address.and_then(|(address, plain)| path_without_query(address, plain));
     features.extend(path.map(Feature::Path));
     features.extend(match &plain_id {
-        Some(plain) => behind_host(plain).map(|path| Feature::Hostless(path.to_owned())),
-        None => hostless(shown).map(Feature::Hostless),
+        Some(plain) if !shown.trim_start().starts_with("tag:") => {
+            behind_host(plain).map(|path| Feature::Hostless(path.to_owned()))
+        }
+        _ => hostless(shown).map(Feature::Hostless),
     });
     features.extend(link.and(plain_other.or(plain_id)).map(Feature::Link));
     features.extend(slug(shown).or_else(|| slug(link?)).map(Feature::Name));

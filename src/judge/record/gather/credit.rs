@@ -1,7 +1,7 @@
 //! What an item of an aggregate says of the feed that it comes from: `atom:source` (RFC 4287 section
 //! 4.2.11) and RSS's `source`.
 
-use tidegate_core::model::{Format, Markup};
+use tidegate_core::model::{Format, Markup, Slots};
 use tidegate_core::xml;
 use tidegate_core::xml::ns::{ATOM, DC};
 use tidegate_format::render::Bases;
@@ -62,7 +62,8 @@ pub(super) fn credited(markup: &Markup, credit: &Credit) -> Markup {
         }
         _ => return markup,
     };
-    let mut slots = markup.slots.clone();
+    // What the title says may need a base.
+    let mut slots = Slots { is_absolute: false, ..markup.slots.clone() };
     for range in [&mut slots.id, &mut slots.id_element].into_iter().flatten() {
         *range = range.start + element.len()..range.end + element.len();
     }
