@@ -262,15 +262,17 @@ impl Replayed<'_> {
         Ok(Ok(verdict))
     }
 
-    /// The feed without its settled items, and what reads these. It is read once for each revision: which settled item
-    /// left the window last, as of then, tells where the sync view begins, which nobody reads here.
+    /// The feed without its settled items, and what reads these. Where it has none it is read once for each revision:
+    /// which settled item left the window last depends on the time as well.
     async fn unsettled(
         &mut self,
         now: Time,
     ) -> Result<Option<(Arc<Snapshot>, PinnedFeed)>, ReplayError> {
         let Some(reader) = self.target.store.pin(&self.target.feed).await? else { return Ok(None) };
         let revision = reader.state().revision;
-        if self.read.as_ref().is_none_or(|read| read.state.revision != revision) {
+        let is_known =
+            |read: &Arc<Snapshot>| read.state.revision == revision && read.settled.is_none();
+        if !self.read.as_ref().is_some_and(is_known) {
             let cutoff = Tick::at(now.minus(self.target.window));
             self.read = reader.unsettled(cutoff).await?.map(Arc::new);
         }
