@@ -46,6 +46,8 @@ pub struct Memory {
     /// Whether the last request in this process succeeded, so that the next one may start at the address it was
     /// redirected to.
     settled: bool,
+    /// When an unfinished refresh (a request without validators, to the configured address) began.
+    refreshing: Option<Time>,
     /// A `Last-Modified` that is wrong: older than the document, or unchanged although the document changed. Its server
     /// would answer 304 to it for ever.
     disproved: Option<Box<str>>,
@@ -82,6 +84,7 @@ impl Memory {
             document: None,
             same: 0,
             settled: false,
+            refreshing: None,
             disproved: None,
             given_to: 0,
         }
@@ -132,7 +135,7 @@ impl Memory {
     /// Builds the request of the next poll, without what `feed` is asked with. `asked_for`: a poll on demand, which asks
     /// the configured address.
     pub fn request(
-        &self,
+        &mut self,
         feed: &FeedRecord,
         state: Option<&FeedState>,
         asked_for: bool,
@@ -140,6 +143,7 @@ impl Memory {
     ) -> FetchRequest {
         let is_fresh = |at: Time| at <= now && now.since(at) < REFRESH_EVERY;
         let due = !self.state.refreshed.is_some_and(is_fresh);
+        self.refreshing = due.then_some(now);
         let PollState { etag, last_modified, answered_by, moved_to, .. } = &self.state;
         let begin_there = self.settled && !due && !asked_for;
         // A held document is judged again at each poll; otherwise the hold could never be confirmed.
@@ -249,9 +253,7 @@ impl Memory {
         // Saves memory: most feeds answer at their own address.
         state.answered_by = Some(&fetched.final_url).filter(|there| **there != state.url).cloned();
         state.moved_to.clone_from(&fetched.moved_to);
-        // Only a server that answers 304 might do so for ever.
-        let is_sent = fetched.answer != FetchAnswer::NotModified;
-        state.refreshed = Some(now).filter(|_| is_sent).or(state.refreshed);
+        state.refreshed = self.refreshing.take().or(state.refreshed);
         (self.given_to, self.settled) = (given_to, true);
         self.schedule(now).freshness = fetched.freshness;
     }

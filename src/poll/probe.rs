@@ -148,7 +148,8 @@ async fn ask_and_commit(
     let decide =
         move |judge: &dyn DocumentJudge, observation: &Observation<'_>, _: &LedgerReader| {
             let revision = observation.snapshot.map(|snapshot| snapshot.state.revision);
-            judge.answered(observation, &replies, polled.lock().memory.same_since(revision))
+            let same = polled.lock().memory.same_since(revision);
+            judge.answered(observation, &replies, same)
         };
     let progress = decide_and_commit(context, feed, now, DecisionBasis::default(), decide).await?;
     tracing::debug!(feed = %feed.name, requests, "asked");

@@ -22,7 +22,7 @@ fn fetched() -> Fetched {
 }
 
 /// The validators of the next request.
-fn validators(memory: &Memory, at: Time) -> Validators {
+fn validators(memory: &mut Memory, at: Time) -> Validators {
     memory.request(&record(), Some(&state()), false, at).validators
 }
 
@@ -32,21 +32,33 @@ fn validators_are_dropped_now_and_then_until_the_document_was_read() {
     memory.seen_again(&state(), None);
     memory.answered(&fetched(), true, NOW);
     let soon = NOW.plus(Duration::from_secs(60));
-    assert_eq!(validators(&memory, soon).etag.as_deref(), Some("e"));
+    assert_eq!(validators(&mut memory, soon).etag.as_deref(), Some("e"));
     let day = NOW.plus(REFRESH_EVERY);
     for _ in 0..2 {
         // The first refresh may fail.
-        assert!(validators(&memory, day).is_empty());
+        assert!(validators(&mut memory, day).is_empty());
     }
-    // A server that answers 304 may do so for ever.
-    memory.answered(&Fetched { answer: FetchAnswer::NotModified, ..fetched() }, true, day);
-    assert!(validators(&memory, day).is_empty());
     memory.answered(&fetched(), true, day);
-    assert!(!validators(&memory, day).is_empty());
+    assert!(!validators(&mut memory, day).is_empty());
     let before = memory.state.clone();
-    memory.answered(&fetched(), true, day.plus(REFRESH_EVERY));
+    validators(&mut memory, day.plus(REFRESH_EVERY));
+    memory.answered(&fetched(), true, NOW);
     assert!(memory.state.refreshed != before.refreshed);
     assert!(!memory.differs_from(&before, false), "a refresh alone is not written down");
+}
+
+#[test]
+fn where_a_feed_is_redirected_to_is_asked_directly_for_a_day() {
+    let mut memory = Memory::new(&record(), NOW);
+    let moved = Fetched { moved_to: Some("http://b.example/".into()), ..fetched() };
+    let mut start = |hours: u32| {
+        let at = NOW.plus(Duration::from_secs(3600) * hours);
+        let start = memory.request(&record(), Some(&state()), false, at).start;
+        memory.answered(&moved, true, at);
+        start.is_some()
+    };
+    let asked: Vec<bool> = [0, 1, 12, 23, 24, 25].into_iter().map(&mut start).collect();
+    assert_eq!(asked, [false, true, true, true, false, true]);
 }
 
 /// The server answers 304 to any date, because its own never changes or is older than its documents.
@@ -68,7 +80,7 @@ fn a_date_that_the_document_disproves_is_no_validator() {
     assert_eq!(take_in(&mut memory, &at(old), Some(Time::from_unix(1))), None);
     // It stays invalid when the same document is received again.
     memory.answered(&Fetched { answer: FetchAnswer::Same, ..at(old) }, true, NOW);
-    assert_eq!(validators(&memory, NOW).last_modified, None);
+    assert_eq!(validators(&mut memory, NOW).last_modified, None);
     let mut memory = Memory::new(&record(), NOW);
     assert_eq!(take_in(&mut memory, &at(old), None).as_deref(), Some(old));
     assert_eq!(take_in(&mut memory, &at(old), None), None, "it stood still");
@@ -84,7 +96,7 @@ fn validators_of_who_has_credentials_are_theirs_and_are_not_written_down() {
         memory.seen_again(&state(), None);
         let given = Validators { given_to, ..fetched().validators };
         memory.answered(&Fetched { validators: given, ..fetched() }, true, NOW);
-        let validators = validators(&memory, NOW);
+        let validators = validators(&mut memory, NOW);
         assert_eq!((validators.etag.as_deref(), validators.given_to), (Some("e"), given_to));
         let written = memory.write(NOW);
         assert_eq!((written.etag.is_some(), written.body.is_some()), (is_written, is_written));
@@ -102,7 +114,7 @@ fn refreshes_are_spread_after_a_restart() {
         poll.refreshed = Some(NOW.minus(REFRESH_EVERY * 30));
         poll.etag = Some("e".into());
         poll.body = Some(state().body);
-        let memory = Memory::from_stored(poll, NOW);
+        let mut memory = Memory::from_stored(poll, NOW);
         let half = NOW.plus(REFRESH_EVERY / 2);
         early +=
             u32::from(memory.request(&feed, Some(&state()), false, half).validators.is_empty());
