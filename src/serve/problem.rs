@@ -156,7 +156,7 @@ impl From<StoreError> for Problem {
         match &error {
             StoreError::Closed => Self::later("the gateway is shutting down", RETRY_SOON),
             // The store itself has logged why, once.
-            StoreError::Stopped(_) => {
+            StoreError::Stopped(_) if error.is_passing() => {
                 let said = "the gateway's store stopped after a failure and is opened again; what was made before and did \
                             not change since is served meanwhile";
                 Self::later(said, RETRY_SOON)

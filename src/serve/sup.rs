@@ -137,7 +137,11 @@ impl AppState {
     async fn read_log_to_end(&self) -> Result<(), StoreError> {
         match self.follow_log().await {
             // Until the store is open again, a document says what was known last, and until when.
-            Err(StoreError::Stopped(_)) if self.sup.followed.load(Ordering::Acquire) => Ok(()),
+            Err(error @ StoreError::Stopped(_))
+                if error.is_passing() && self.sup.followed.load(Ordering::Acquire) =>
+            {
+                Ok(())
+            }
             followed => followed,
         }
     }

@@ -157,15 +157,15 @@ impl StoreError {
     /// Whether the error may pass by itself: the database is away, a feed changed while it was read, or the store is
     /// being opened again or closed.
     pub const fn is_passing(&self) -> bool {
-        matches!(
-            self,
+        match self {
+            Self::Stopped(stop) => stop.next_try.is_some(),
             Self::Unseen { .. }
-                | Self::Away { .. }
-                | Self::Outdated
-                | Self::FeedChanged { .. }
-                | Self::Stopped(_)
-                | Self::Closed
-        )
+            | Self::Away { .. }
+            | Self::Outdated
+            | Self::FeedChanged { .. }
+            | Self::Closed => true,
+            _ => false,
+        }
     }
 }
 

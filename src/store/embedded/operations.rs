@@ -318,6 +318,10 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<ClosedEpoch>, StoreError> {
         let newest = *self.inner.shared.newest.borrow();
+        if after >= newest {
+            // A store that has stopped, is closed or was not seen says so all the same.
+            return self.inner.records().map(|_| Vec::new());
+        }
         self.inner
             .query_feeds(move |records| read::epochs_after(records, after, newest, limit))
             .await
