@@ -252,7 +252,9 @@ async fn nothing_that_the_gateway_says_or_writes_shows_a_secret() {
         format!("\t{HUSH}"),
     ];
     let text = needed.iter().fold(text.into_owned(), |text, needed| {
-        assert_eq!(text.matches(needed.as_str()).count(), 1, "{needed}");
+        // What polling remembers has the feed's address as well, once it is written.
+        let most = if needed.starts_with('?') { 2 } else { 1 };
+        assert!((1..=most).contains(&text.matches(needed.as_str()).count()), "{needed}");
         text.replace(needed, "")
     });
     assert!(!text.contains(HUSH), "credentials are in the export");
