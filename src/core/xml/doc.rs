@@ -5,6 +5,7 @@
 //! beside the text. Faults that every reader tolerates only warn; those that put the borders of
 //! elements in doubt are also [`Findings::fault`]. A strict reader takes a document without flaws.
 
+mod attribute;
 mod attributes;
 mod build;
 mod content;
@@ -18,7 +19,8 @@ mod tests;
 mod tokens;
 
 use super::ns::{self, Ns};
-use super::{cut, split_name};
+use super::cut;
+pub use attribute::DocAttribute;
 pub use build::{BuiltDoc, Unit, Units};
 pub(super) use content::resolved;
 pub use content::{Walk, WalkStep};
@@ -437,51 +439,6 @@ impl<'t, 'a> DocElement<'t, 'a> {
         }
         self.doc.push_text(&mut text, at..index(self.node.content_end));
         text
-    }
-}
-
-/// An attribute or a namespace declaration of an element.
-#[derive(Debug, Clone, Copy)]
-pub struct DocAttribute<'t, 'a> {
-    doc: &'t Doc<'a>,
-    written: &'t DocAttributeSpan,
-}
-
-impl<'a> DocAttribute<'_, 'a> {
-    /// Its namespace.
-    pub fn ns(self) -> Ns {
-        Ns::from_code(self.written.ns)
-    }
-
-    /// Its spelled name.
-    pub fn name(self) -> &'a str {
-        let start = index(self.written.start);
-        cut(self.doc.text, start..start + usize::from(self.written.name))
-    }
-
-    /// Its local name.
-    pub fn local(self) -> &'a str {
-        split_name(self.name()).1
-    }
-
-    /// The prefix that a declaration binds; empty for the default namespace.
-    pub fn declared_prefix(self) -> &'a str {
-        super::declared_prefix(self.name()).unwrap_or_default()
-    }
-
-    /// The namespace URI that a declaration binds, in its canonical spelling.
-    pub fn declared_uri(self) -> Cow<'a, str> {
-        self.doc.respelled(self.declared_prefix(), self.place()).unwrap_or_else(|| self.value())
-    }
-
-    /// The place of its value as written, without quotes.
-    pub fn place(self) -> Range<usize> {
-        index(self.written.value)..index(self.written.value_end)
-    }
-
-    /// Its value: references resolved, white space as spaces (XML 1.0 section 3.3.3).
-    pub fn value(self) -> Cow<'a, str> {
-        self.doc.value(self.place())
     }
 }
 
