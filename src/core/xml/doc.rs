@@ -18,8 +18,8 @@ pub mod testing;
 mod tests;
 mod tokens;
 
-use super::ns::{self, Ns};
 use super::cut;
+use super::ns::{self, Ns};
 pub use attribute::DocAttribute;
 pub use build::{BuiltDoc, Unit, Units};
 pub(super) use content::resolved;
