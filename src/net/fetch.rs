@@ -28,18 +28,23 @@ mod resolver;
 
 pub use access::{RequestAccess, find_secret, secret_header};
 pub use api::{ApiAnswer, ApiClient, status_of};
-pub use body::decoded;
+pub use body::{DecodeError, MAX_CODINGS, decoded};
 pub use call::{CallBody, CallRequest, Called};
 pub use client::services;
 pub use clients::KEPT_IDLE;
 pub use error::{FetchBlame, FetchError, PauseRequest, Retry};
+pub use freshness::MAX_STATED;
 pub use guard::{
     AllowPrivate, MAX_ALLOWED_HOSTS, MAX_URL_BYTES, NonPublicKind, Openness, Refusal, admits_proxy,
     bare, check, host_and_port, read_url, shown, with_credentials,
 };
 pub use handover::Handover;
 pub use lead::LeadScope;
-pub use message::{FetchAnswer, FetchRequest, Fetched, FetchedDocument, Validators};
+pub use message::{
+    FetchAnswer, FetchRequest, Fetched, FetchedDocument, MAX_VALIDATOR_BYTES, Validators,
+};
+pub use redirect::MAX_REDIRECTS;
+pub use resolver::MAX_ADDRESSES;
 
 use crate::origin::{OriginSite, PassAnswer, PassRequest};
 use http::HeaderMap;

@@ -11,10 +11,13 @@ use std::fmt;
 pub const UPDATES_LIMIT: usize = 2_000_000;
 
 /// The longest SUP id and update id, in characters (sections 4 and 5).
-const ID_LIMIT: usize = 128;
+pub const ID_LIMIT: usize = 128;
 
 /// The most periods that a document may offer.
 const PERIODS_LIMIT: usize = 64;
+
+/// The longest address of a document, in bytes.
+const ADDRESS_LIMIT: usize = 4096;
 
 /// One update.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -104,7 +107,7 @@ fn periods(offered: BTreeMap<String, String>) -> Result<BTreeMap<u32, String>, R
         let period = seconds(&period)?;
         let url = url::Url::parse(&address).ok();
         let on_the_web = url.is_some_and(|url| matches!(url.scheme(), "http" | "https"));
-        if !on_the_web {
+        if !on_the_web || address.len() > ADDRESS_LIMIT {
             return Err(ReadError(format!("has no http or https address for the period {period}")));
         }
         periods.insert(period, address);

@@ -33,6 +33,8 @@ const PAUSE_LIMIT: Duration = Duration::from_secs(6 * 3600);
 /// The pause after a first 410, after which the same change is delivered again. Only a second 410 ends the
 /// subscription, because some subscribers answer 410 while they read the feed.
 pub const GONE_PAUSE: Duration = Duration::from_secs(5 * 60);
+/// The shown failure after a first 410.
+const GONE_ONCE: &str = "the callback answered 410; a second time ends the subscription";
 
 /// Identifies a subscription: manner, topic and callback are its key (section 5.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -392,8 +394,7 @@ impl Subscription {
                 let gone = active.gone.map_or(now, |gone| gone.min(now));
                 active.gone = Some(gone);
                 active.not_before = Some(gone.plus(GONE_PAUSE));
-                let why = "the callback answered 410; a second time ends the subscription";
-                active.trouble = Some(why.to_owned());
+                active.trouble = Some(GONE_ONCE.to_owned());
             }
             CallbackAnswer::Failed { why, after } => {
                 active.failures = active.failures.saturating_add(1);

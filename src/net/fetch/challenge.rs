@@ -6,6 +6,8 @@ use http::header::{CONTENT_TYPE, SERVER};
 
 /// How much of a body is searched for marks, in bytes.
 pub(super) const LOOKED_AT: usize = 64 * 1024;
+/// How much of a body is searched for the start of HTML, in bytes.
+const PAGE_START: usize = 1024;
 
 /// Headers that only a challenge or block has, and prefixes of their values.
 const BY_HEADER: [(&str, &[&str], &str); 4] = [
@@ -56,10 +58,9 @@ pub(super) fn in_page(headers: &HeaderMap, body: &[u8]) -> Option<&'static str> 
     let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let says_html = content_type
         .is_none_or(|text| text.trim_start().to_ascii_lowercase().starts_with("text/html"));
-    let is_page = ["<!doctype html", "<html"].iter().any(|tag| {
-        let start = body.trim_ascii_start().get(..tag.len());
-        start.is_some_and(|start| start.eq_ignore_ascii_case(tag.as_bytes()))
-    });
+    let start = body.get(..PAGE_START.min(body.len())).unwrap_or_default();
+    let start = String::from_utf8_lossy(start).to_ascii_lowercase();
+    let is_page = ["<!doctype html", "<html"].iter().any(|tag| start.trim_start().starts_with(tag));
     if !says_html || !is_page {
         return None;
     }

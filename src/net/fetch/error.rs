@@ -14,6 +14,7 @@ use tower::timeout::error::Elapsed;
 use url::Url;
 
 /// What a publisher did not do in time, if it sent nothing.
+pub(super) const ACCEPTING: &str = "accept a connection";
 pub(super) const ANSWERING: &str = "answer";
 
 /// Who is to blame for a failure, and so must act.
@@ -266,7 +267,7 @@ fn not_connected(
     limits: &FetchLimits,
 ) -> FetchError {
     if is_timeout {
-        return FetchError::Timeout { what: "accept a connection", limit: limits.connect };
+        return FetchError::Timeout { what: ACCEPTING, limit: limits.connect };
     }
     FetchError::Connect { host: host_of(url), why: root_cause(error) }
 }

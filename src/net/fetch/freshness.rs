@@ -41,6 +41,9 @@ pub fn retry_after(headers: &HeaderMap, now: Time) -> Option<Duration> {
     Some(wait.min(MAX_STATED))
 }
 
+/// The field of draft-ietf-httpapi-ratelimit-headers, and the one that describes its window.
+static RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+static RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 /// The prefixes of fields that each hold one number of a rate limit.
 const RATE_FIELDS: [&str; 3] = ["ratelimit", "x-ratelimit", "x-rate-limit"];
 /// A reset above this is a Unix time, not a number of seconds from now.
@@ -54,8 +57,7 @@ pub fn rate_reset(headers: &HeaderMap, now: Time) -> Option<Duration> {
     }
     let number = |name: &str, short: &str| {
         let field = |begin: &&str| headers.get(format!("{begin}-{name}"))?.to_str().ok();
-        // The field of draft-ietf-httpapi-ratelimit-headers, and the one that describes its window.
-        let lists = words(headers, "ratelimit").chain(words(headers, "ratelimit-policy"));
+        let lists = words(headers, &RATE_LIMIT).chain(words(headers, &RATE_LIMIT_POLICY));
         let parameters = lists.flat_map(|item| item.split(';')).filter_map(|it| it.split_once('='));
         let mut parameters = parameters.filter(|(key, _)| [name, short].contains(&key.trim()));
         let text = RATE_FIELDS.iter().find_map(field).or_else(|| Some(parameters.next()?.1))?;

@@ -33,6 +33,12 @@ pub struct OriginSite {
     host: Option<HeaderValue>,
 }
 
+/// Why a path is not passed on.
+const DOTS: &str = "the path has a step . or .., which might lead out of the origin";
+const CHARACTER: &str = "the path has a backslash or a control character";
+const TOO_LONG: &str = "the address has more than 8192 bytes";
+const OUTSIDE: &str = "the address does not lead to the origin";
+
 impl OriginSite {
     /// Creates the origin of a gateway with this `public_url`.
     pub fn new(config: OriginConfig, public_url: &Url) -> Self {
@@ -94,17 +100,17 @@ impl OriginSite {
         let base = &self.config.url;
         let length = base.as_str().len() + rest.len() + query.map_or(0, str::len);
         if length > MAX_URL_BYTES {
-            return Err("the address has more than 8192 bytes");
+            return Err(TOO_LONG);
         }
         if rest.contains(|c: char| c == '\\' || c.is_control() || c == '#') {
-            return Err("the path has a backslash or a control character");
+            return Err(CHARACTER);
         }
         if has_dots(rest) {
-            return Err("the path has a step . or .., which might lead out of the origin");
+            return Err(DOTS);
         }
         let url = normalize(self.as_written(rest, query), base);
         let is_below = url.path().starts_with(base.path());
-        is_below.then_some(url).ok_or("the address does not lead to the origin")
+        is_below.then_some(url).ok_or(OUTSIDE)
     }
 
     /// Maps the rest of a public path to the origin's address, in the client's spelling.

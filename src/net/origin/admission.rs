@@ -1,10 +1,12 @@
 //! Decides which answers of an origin may become feeds: only those that everybody gets. Answers to requests with
 //! credentials or cookies, and answers marked as for one client, do not.
 
-use http::header::{self, AsHeaderName, HeaderMap};
+use http::header::{self, HeaderMap, HeaderName};
 use http::{Method, StatusCode};
 use url::Url;
 
+/// Request headers that identify the client.
+const PERSONAL: [HeaderName; 2] = [header::COOKIE, header::AUTHORIZATION];
 /// Marks of an answer that is not for everybody: the header, the word in it, and both for messages.
 const CLOSED: [(&str, &str, &str); 5] = [
     ("cache-control", "private", "Cache-Control: private"),
@@ -13,6 +15,8 @@ const CLOSED: [(&str, &str, &str); 5] = [
     ("vary", "cookie", "Vary: Cookie"),
     ("vary", "authorization", "Vary: Authorization"),
 ];
+/// The only values of `Vary` that a feed's first document may have.
+const NEUTRAL: [&str; 2] = ["accept-encoding", "origin"];
 /// Media types of feeds, and the XML and JSON types of servers without configuration for feeds.
 const TYPES: [&str; 8] = [
     "application/atom+xml",
@@ -24,25 +28,27 @@ const TYPES: [&str; 8] = [
     "text/xml",
     "application/x-rss+xml",
 ];
+const PAGES: [&str; 2] = ["text/html", "application/xhtml+xml"];
 
 /// Whether the answer to a request may create a feed, because everybody gets it. Conditional and range requests
 /// qualify: an answer with status 200 is whole all the same.
 pub fn may_make_feed(method: &Method, headers: &HeaderMap) -> bool {
-    let is_personal =
-        headers.contains_key(header::COOKIE) || headers.contains_key(header::AUTHORIZATION);
-    *method == Method::GET && !is_personal
+    *method == Method::GET && !PERSONAL.iter().any(|name| headers.contains_key(name))
 }
 
 /// Whether an address has no alternative spellings. Queries, path parameters and empty segments, also escaped, allow
 /// arbitrarily many addresses for one document.
 pub fn is_definite(url: &Url) -> bool {
     let path = url.path().to_ascii_lowercase();
-    url.query().is_none() && !["//", ";", "%2f", "%5c", "%3b"].iter().any(|it| path.contains(it))
+    url.query().is_none() && !MADE_UP.iter().any(|part| path.contains(part))
 }
 
-/// Whether an answer claims to be the same for every client and request, as a feed's first document must.
+/// Parts of paths that anybody can vary.
+const MADE_UP: [&str; 5] = ["//", ";", "%2f", "%5c", "%3b"];
+
+/// Whether an answer claims to be the same for every client and request.
 pub fn is_neutral(headers: &HeaderMap) -> bool {
-    words(headers, header::VARY).all(|word| is_one_of(word, &["accept-encoding", "origin"]))
+    words(headers, &header::VARY).all(|word| is_one_of(word, &NEUTRAL))
 }
 
 /// Whether an answer may become a feed by its status and headers; its document decides then. All other answers are
@@ -59,7 +65,7 @@ pub fn is_for_everybody(headers: &HeaderMap) -> bool {
 /// Like [`is_for_everybody`]; the error names the header that denies it.
 pub fn check_for_everybody(headers: &HeaderMap) -> Result<(), NotForEverybody> {
     let said = CLOSED.iter().find(|(name, word, _)| {
-        words(headers, *name)
+        words(headers, &HeaderName::from_static(name))
             // Some sites separate directives by semicolons.
             .flat_map(|said| said.split(';'))
             .filter_map(|said| said.split('=').next())
@@ -84,7 +90,7 @@ fn says_feed(headers: &HeaderMap) -> bool {
 
 /// Whether the media type is that of a page.
 pub fn says_page(headers: &HeaderMap) -> bool {
-    media_type(headers).is_some_and(|kind| is_one_of(kind, &["text/html", "application/xhtml+xml"]))
+    media_type(headers).is_some_and(|kind| is_one_of(kind, &PAGES))
 }
 
 fn media_type(headers: &HeaderMap) -> Option<&str> {
@@ -93,10 +99,10 @@ fn media_type(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Returns the elements of a list header (RFC 9110 section 5.6.1).
-pub(crate) fn words<'a, N: AsHeaderName>(
+pub(crate) fn words<'a>(
     headers: &'a HeaderMap,
-    name: N,
-) -> impl Iterator<Item = &'a str> + use<'a, N> {
+    name: &HeaderName,
+) -> impl Iterator<Item = &'a str> {
     let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).map(str::trim)
 }
@@ -109,7 +115,6 @@ fn is_one_of(word: &str, known: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::header::HeaderName;
 
     fn map(pairs: &[(&'static str, &str)]) -> HeaderMap {
         pairs

@@ -40,7 +40,7 @@ fn what_is_wrong_is_not_believed() {
         ("sha256=xyz", SignatureError::Form),
         ("sha256=abc", SignatureError::Form),
         ("md5=00", SignatureError::Method),
-        (&format!("sha256={}", "0".repeat(300)), SignatureError::Wrong),
+        (&format!("sha256={}", "0".repeat(300)), SignatureError::Form),
     ] {
         assert_eq!(secret("Jefe").verify(header, b"body"), Err(error), "{header}");
     }
