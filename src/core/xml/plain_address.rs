@@ -63,12 +63,16 @@ pub fn plain_link(link: &str) -> String {
 ///
 /// `tag:` URIs lose their authority and date. Ids that are no addresses give nothing.
 pub fn hostless(id: &str) -> Option<String> {
-    if let Some(tag) = id.trim().strip_prefix("tag:") {
-        let (_, specific) = tag.split_once(':')?;
-        return telling_path(specific).map(str::to_owned);
+    let plain = is_address(id).then(|| plain_link(id));
+    telling_part(id, plain.as_deref()).map(str::to_owned)
+}
+
+/// The same without a copy. `plain`: the id's [`plain_link`], where it is an address.
+pub fn telling_part<'a>(id: &'a str, plain: Option<&'a str>) -> Option<&'a str> {
+    match id.trim().strip_prefix("tag:") {
+        Some(tag) => telling_path(tag.split_once(':')?.1),
+        None => behind_host(plain?),
     }
-    let plain = is_address(id).then(|| plain_link(id))?;
-    behind_host(&plain).map(str::to_owned)
 }
 
 /// Whether an id is an address with a host.
@@ -200,6 +204,9 @@ mod tests {
             hostless("tag:a.example,2020:/blog/post"),
             hostless("tag:b.example,2024-01-01:/blog/post")
         );
+        // It has the form of an address, and is none with a host.
+        let tag = "tag://a.example,2020:post-123";
+        assert_eq!(telling_part(tag, Some(&plain_link(tag))), Some("post-123"));
         assert_eq!(hostless("urn:uuid:1"), None);
         assert_eq!(hostless("https://example.org/"), None);
         assert_eq!(hostless("12345678"), None);

@@ -26,9 +26,9 @@ pub(crate) const RULE: Rule = Rule {
 /// Changes in a row that show that a span never rests; the last of them makes no version.
 pub(crate) const PROOF: u8 = 3;
 /// Changes that are further apart are no row.
-pub(crate) const ROW_GAP: Duration = Duration::from_secs(2 * DAY.as_secs());
+pub(crate) const ROW_GAP: Duration = DAY.saturating_mul(2);
 /// A mask is lifted, and what it hid comes out, when the field has rested for so long: over a weekend it may.
-const REST: Duration = Duration::from_secs(4 * DAY.as_secs());
+const REST: Duration = DAY.saturating_mul(4);
 
 /// The part of a fingerprint that is enough to tell two values of a field apart.
 #[allow(clippy::cast_possible_truncation)]

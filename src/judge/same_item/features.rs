@@ -5,7 +5,7 @@ use foldhash::HashMap;
 use tidegate_core::model::{Entry, Ignore, ItemStatus, LedgerEntry, Time};
 use tidegate_core::xml::has_units;
 use tidegate_core::xml::plain_address::{
-    behind_host, day, hostless, is_address, numbers, path_without_query, plain_link, slug,
+    day, is_address, numbers, path_without_query, plain_link, slug, telling_part,
 };
 
 /// Titles that say less tell nothing, in [units](has_units).
@@ -76,12 +76,8 @@ fn of_card(
     let address = own.or(other_link.zip(plain_other.as_ref()));
     let path = address.and_then(|(address, plain)| path_without_query(address, plain));
     features.extend(path.map(Feature::Path));
-    features.extend(match &plain_id {
-        Some(plain) if !shown.trim_start().starts_with("tag:") => {
-            behind_host(plain).map(|path| Feature::Hostless(path.to_owned()))
-        }
-        _ => hostless(shown).map(Feature::Hostless),
-    });
+    let part = telling_part(shown, plain_id.as_deref());
+    features.extend(part.map(|part| Feature::Hostless(part.to_owned())));
     features.extend(link.and(plain_other.or(plain_id)).map(Feature::Link));
     features.extend(slug(shown).or_else(|| slug(link?)).map(Feature::Name));
     let mut digits = numbers(shown);
