@@ -318,6 +318,16 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<ClosedEpoch>, StoreError> {
         let newest = *self.inner.shared.newest.borrow();
+        self.epochs_between(after, newest, limit).await
+    }
+
+    /// The same up to `newest`; without a transaction where there can be none.
+    pub(super) async fn epochs_between(
+        &self,
+        after: Epoch,
+        newest: Epoch,
+        limit: usize,
+    ) -> Result<Vec<ClosedEpoch>, StoreError> {
         if after >= newest {
             // A store that has stopped, is closed or was not seen says so all the same.
             return self.inner.records().map(|_| Vec::new());

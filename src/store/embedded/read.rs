@@ -26,7 +26,7 @@ pub(super) fn purged(records: &Records, feed: &FeedName) -> Result<Option<PurgeM
     Ok(found.map(|record| record.mark))
 }
 
-/// Closed epochs after `after` up to `newest`, oldest first.
+/// Closed epochs after `after` up to `newest`, which is newer, oldest first.
 pub(super) fn epochs_after(
     records: &Records,
     after: Epoch,
@@ -34,9 +34,6 @@ pub(super) fn epochs_after(
     limit: usize,
 ) -> Result<Vec<ClosedEpoch>, StoreError> {
     let mut epochs: Vec<ClosedEpoch> = Vec::new();
-    if after >= newest {
-        return Ok(epochs);
-    }
     let (begin, end) = (keys::log(after.0 + 1, 0), keys::log(newest.0, u32::MAX));
     let range = (Bound::Included(begin), Bound::Included(end));
     for entry in records.range(Class::Log, range, KeyOrder::Ascending) {

@@ -4,7 +4,7 @@ use super::committer::WriteScope;
 use super::feed::FeedRecords;
 use super::feed_writer::FeedWriter;
 use super::records::{RecordCodec, Records};
-use super::{Committer, Store, committer, keys, open, read};
+use super::{Committer, Store, committer, keys, open};
 use crate::engine::{Class, FirstRead, Writes};
 use crate::limits::CHAIN_LIMIT;
 use crate::portable::{ExportCheck, ExportRecord, ImportMessage, StoreOrigin};
@@ -52,8 +52,7 @@ impl Store {
                     return Ok(());
                 }
             }
-            let epochs = move |records: &_| read::epochs_after(records, after, newest, EPOCHS);
-            let epochs = self.inner.query_feeds(epochs).await?;
+            let epochs = self.epochs_between(after, newest, EPOCHS).await?;
             after = epochs.last().map_or(after, |last| last.epoch);
             pieces = epochs.into_iter().map(ExportRecord::Log).collect();
         }
