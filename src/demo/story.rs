@@ -162,7 +162,7 @@ impl Storyteller {
             (false, _) => (
                 StoryKind::EVENTS,
                 format!(
-                    "Whoever listens was told at once that {feed} changed (change {epoch} of the log); listen \
+                    "All who listen were told at once that {feed} changed (change {epoch} of the log); listen \
                      with curl -N."
                 ),
                 "/events".to_owned(),
@@ -170,7 +170,7 @@ impl Storyteller {
             (true, false) => (
                 StoryKind::SUP,
                 format!(
-                    "Whoever asks once a minute finds {feed} among the feeds that changed, in one small SUP \
+                    "A program that asks once a minute finds {feed} among the feeds that changed, in one small SUP \
                      document."
                 ),
                 "/sup.json".to_owned(),

@@ -171,8 +171,8 @@ async fn own_page(viewer: &Viewer, reader: &KnownReader) -> Reply {
         } });
     }
     let content = html! {
-        p { "What " (reader.name()) " may read here. The addresses are a key to these feeds: whoever has one \
-            can read the feed. Give each to your feed reader, or all of them as "
+        p { "What " (reader.name()) " may read here. The addresses are a key to these feeds: everybody who \
+            has one can read the feed. Give each to your feed reader, or all of them as "
             a href="/subscriptions.opml" { "a list of subscriptions (OPML)" } "." }
         @if rows.is_empty() { p.empty { "There is no feed for this token yet." } }
         @else {

@@ -48,7 +48,7 @@ pub enum FeedCommand {
         /// Only feeds with this text in title, name, address or folder
         #[arg(long, value_name = "TEXT")]
         search: Option<String>,
-        /// At most so many
+        /// The most feeds that are listed
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
         limit: Option<u32>,
     },

@@ -25,7 +25,7 @@ const REPEATED: [(&str, &str); 6] = [
          at a\ntime. What a SUP document or a hub announces is asked for at this pace too; of other \
          hosts one at\na time and 250 ms apart.",
     ),
-    ("feed", "One table for each feed; name and url are the two keys without a default."),
+    ("feed", "One table for each feed."),
     ("aggregate", "Several feeds as one."),
     ("reader", "One table for each person or program that may read private feeds."),
     (

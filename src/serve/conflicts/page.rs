@@ -39,7 +39,7 @@ pub(super) fn conflicts(list: &ConflictList, form: ConflictsForm) -> Markup {
                  it is decided; what you decide is a new version, so that nobody is asked again."
             }
             @if !form.may_decide {
-                p.quiet { "Whoever runs this gateway decides." }
+                p.quiet { "The operator of this gateway decides." }
             } @else if form.is_signed_in {
                 @if shown.len() > 1 { (all_winners(list)) }
             } @else {

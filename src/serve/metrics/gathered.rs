@@ -49,7 +49,7 @@ const FEED_COUNTS: [FeedCount; 8] = [
     ),
     (
         "feeds_with_gaps",
-        "Feeds of which items may have been missed within seven days",
+        "Feeds whose items may have been missed within seven days",
         |feed, now| is_known_here(feed) && feed.polling.gaps.lately(now).is_some(),
     ),
     ("polls_in_flight", "Feeds that are being polled", |feed, _| {
@@ -58,7 +58,7 @@ const FEED_COUNTS: [FeedCount; 8] = [
     ("polls_waiting", "Feeds whose poll is due and has not begun", |feed, now| {
         lateness(feed, now).is_some()
     }),
-    ("feeds_held", "Feeds of which a document is held back until it is confirmed", |feed, _| {
+    ("feeds_held", "Feeds with a document that is held back until it is confirmed", |feed, _| {
         feed.is_served() && feed.figures.held.is_some()
     }),
     ("feeds_in_conflict", "Feeds with items that have unresolved conflicts", |feed, _| {
