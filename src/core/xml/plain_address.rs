@@ -105,8 +105,8 @@ pub fn path_without_query(address: &str, plain: &str) -> Option<String> {
         ending.is_some_and(|own| SCRIPTS.iter().any(|other| own.eq_ignore_ascii_case(other)))
     };
     let is_script = named.split('/').any(is_of_script);
-    let has_number =
-        named.split(|c: char| !c.is_ascii_digit()).any(|digits| digits.len() >= TELLING_DIGITS);
+    let mut digits = named.as_bytes().split(|byte| !byte.is_ascii_digit());
+    let has_number = digits.any(|digits| digits.len() >= TELLING_DIGITS);
     let names_a_page = !is_script && (has_number || slug(address).is_some());
     names_a_page.then(|| format!("{path}#{fragment}"))
 }
@@ -114,7 +114,8 @@ pub fn path_without_query(address: &str, plain: &str) -> Option<String> {
 /// The last part of an address's path without its extension: the name that a post keeps when
 /// its date or section changes. Nothing where it is shorter than eight characters or a number.
 pub fn slug(address: &str) -> Option<String> {
-    let path = address.split(['?', '#']).next()?.trim_end_matches('/');
+    let end = address.bytes().position(|byte| matches!(byte, b'?' | b'#'));
+    let path = address.get(..end.unwrap_or(address.len()))?.trim_end_matches('/');
     let (before, last) = path.rsplit_once('/').unwrap_or(("", path));
     // A host names no post.
     if before.strip_suffix(":/").is_some_and(|scheme| !scheme.contains('/')) {
@@ -124,8 +125,9 @@ pub fn slug(address: &str) -> Option<String> {
         Some((stem, ext)) if ext.len() <= 5 && ext.chars().all(char::is_alphanumeric) => stem,
         _ => last,
     };
-    let letters = stem.chars().filter(|c| c.is_alphabetic()).count();
-    (stem.chars().count() >= 8 && letters >= 4 && stem != "index").then(|| stem.to_lowercase())
+    let is_name = stem.chars().nth(7).is_some()
+        && stem.chars().filter(|c| c.is_alphabetic()).nth(3).is_some();
+    is_name.then(|| stem.to_lowercase())
 }
 
 /// So many digits in one part of an address are the number of one page.

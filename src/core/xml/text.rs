@@ -35,11 +35,16 @@ pub fn collapsed(text: Cow<'_, str>) -> Cow<'_, str> {
         return text;
     }
     let mut collapsed = String::with_capacity(text.len());
-    for word in text.split([' ', '\t', '\n', '\r']).filter(|word| !word.is_empty()) {
-        if !collapsed.is_empty() {
-            collapsed.push(' ');
+    let ends = text.bytes().enumerate().filter(|(_, byte)| is_space(*byte)).map(|(at, _)| at);
+    let mut begin = 0;
+    for end in ends.chain([text.len()]) {
+        if end > begin {
+            if begin > 0 {
+                collapsed.push(' ');
+            }
+            collapsed.push_str(cut(&text, begin..end));
         }
-        collapsed.push_str(word);
+        begin = end + 1;
     }
     Cow::Owned(collapsed)
 }

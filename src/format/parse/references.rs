@@ -10,11 +10,13 @@ use tidegate_core::xml::cut;
 use tidegate_core::xml::doc::DocElement;
 use tidegate_core::xml::html::{self, Piece, Pieces, TagRule, decoded_value};
 
-/// Attributes whose value is a reference, or several (`srcset`).
+/// The attribute whose value is several references.
+pub const CANDIDATES: &str = "srcset";
+/// Attributes whose value is a reference, or several.
 pub const HTML_ATTRIBUTES: &[&str] = &[
     "href",
     "src",
-    "srcset",
+    CANDIDATES,
     "poster",
     "cite",
     "action",
@@ -126,6 +128,7 @@ impl References {
         if let Some(content) = content {
             let has_any = match holds {
                 Holds::Html | Holds::Text => self.take_html(&value),
+                Holds::Candidates => self.take_candidates(&value),
                 _ => self.take_value(&value),
             };
             let at = content.span().start + 1 + content.name().len();
@@ -152,10 +155,19 @@ impl References {
             let is_reference =
                 |name: &str| HTML_ATTRIBUTES.iter().any(|known| known.eq_ignore_ascii_case(name));
             for attribute in html::attributes(tag).filter(|one| is_reference(one.name)) {
-                has_any |= self.take_value(&decoded_value(cut(tag, attribute.value)));
+                let value = decoded_value(cut(tag, attribute.value));
+                has_any |= match attribute.name.eq_ignore_ascii_case(CANDIDATES) {
+                    true => self.take_candidates(&value),
+                    false => self.take_value(&value),
+                };
             }
         }
         has_any
+    }
+
+    /// Takes the value of a `srcset`; answers whether one of its candidates needs a base.
+    fn take_candidates(&mut self, srcset: &str) -> bool {
+        candidates(srcset).fold(false, |has_any, (address, _)| self.take_value(address) || has_any)
     }
 
     /// Takes a value of an attribute of HTML; answers whether it is a reference that needs a base.
@@ -170,6 +182,23 @@ impl References {
         }
         true
     }
+}
+
+/// The candidates of a `srcset`: the address and the descriptor of each (HTML section 4.8.4.2.1).
+pub fn candidates(srcset: &str) -> impl Iterator<Item = (&str, &str)> {
+    let mut rest = srcset;
+    std::iter::from_fn(move || {
+        rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',');
+        let length = rest.find(|c: char| c.is_ascii_whitespace()).unwrap_or(rest.len());
+        let (whole, behind) = rest.split_at_checked(length).filter(|(whole, _)| !whole.is_empty())?;
+        let address = whole.trim_end_matches(',');
+        let (descriptor, next) = match address.len() < whole.len() {
+            true => ("", behind),
+            false => behind.split_once(',').unwrap_or((behind, "")),
+        };
+        rest = next;
+        Some((address, descriptor.trim()))
+    })
 }
 
 fn push<T>(list: &mut Vec<T>, one: T) {
@@ -204,9 +233,10 @@ mod tests {
     fn references_are_found_where_they_stand() {
         let xml = "<entry><link href='/a'/><link href='https://x.example/'/><id>/no</id>\
                    <content type='html'>&lt;a href=&quot;b.html&quot;&gt;&lt;img src='#c'&gt; \
-                   href=&quot;text&quot; &lt;a data-src=&quot;n&quot; SRC = /d&gt;</content>\
+                   href=&quot;text&quot; &lt;a data-src=&quot;n&quot; SRC = /d&gt;\
+                   &lt;img srcset='https://x.example/1 1x, f.png 2x'&gt;</content>\
                    <summary type='xhtml'><div><a href=\"?e=1\"/></div></summary></entry>";
-        assert_eq!(found(xml), ("/a".to_owned(), "b.html /d ?e=1".to_owned(), true));
+        assert_eq!(found(xml), ("/a".to_owned(), "b.html /d f.png ?e=1".to_owned(), true));
         let xml = "<item><link>/a</link><guid isPermaLink='false'>1/2</guid><guid>/b</guid>\
                    <enclosure url='c.mp3'/><description><![CDATA[<a href=\"#d\">]]></description>\
                    <link><![CDATA[ e/f ]]></link><comments>none</comments></item>";

@@ -48,9 +48,13 @@ pub(super) fn without_texts(entry: &Entry<'_>, native: &str) -> Vec<Feature> {
 pub(super) fn of_item(known: &LedgerEntry) -> Vec<Feature> {
     let (title, native, link) = (&known.title, &known.native_shown, known.link.as_deref());
     let mut features = of_card(title, native, known.published, known.updated, link);
+    features.reserve(known.prints.len());
     features.extend(known.prints.iter().copied().map(Feature::Text));
     features
 }
+
+/// Of a card there are mostly no more: a title, two dates, four forms of an address, a number.
+const FEATURES_OF_CARD: usize = 8;
 
 fn of_card(
     title: &str,
@@ -59,7 +63,7 @@ fn of_card(
     updated: Option<Time>,
     link: Option<&str>,
 ) -> Vec<Feature> {
-    let mut features = Vec::new();
+    let mut features = Vec::with_capacity(FEATURES_OF_CARD);
     features.extend(plain_title(title).map(Feature::Title));
     match published {
         Some(published) => features.push(Feature::Published(published)),

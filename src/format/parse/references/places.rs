@@ -3,7 +3,7 @@
 //! A reference is *structural* where the format itself has it (`link`, `enclosure`, `logo`), and
 //! *content* where it stands in text or markup for people. Readers resolve the two differently.
 
-use super::HTML_ATTRIBUTES;
+use super::{CANDIDATES, HTML_ATTRIBUTES};
 use crate::parse::reading::may_be_permalink;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -86,7 +86,7 @@ pub fn each_place<'t, 'a>(root: DocElement<'t, 'a>, mut visit: impl FnMut(Refere
         }
         for attribute in element.attributes() {
             let holds = match (attribute.ns(), attribute.local()) {
-                (Ns::None, "srcset") if content.is_some() => Holds::Candidates,
+                (Ns::None, CANDIDATES) if content.is_some() => Holds::Candidates,
                 (Ns::None, name) if content.is_some() && HTML_ATTRIBUTES.contains(&name) => {
                     Holds::Attribute
                 }

@@ -1,7 +1,7 @@
 //! References in HTML, where they stand. What leads nowhere stays byte for byte.
 
 use super::Base;
-use crate::parse::references::HTML_ATTRIBUTES;
+use crate::parse::references::{CANDIDATES, HTML_ATTRIBUTES, candidates};
 use tidegate_core::xml::cut;
 use tidegate_core::xml::html::{
     HtmlAttribute, Piece, Pieces, TagRule, attributes, decoded_value, push_quoted, tag_name,
@@ -44,38 +44,25 @@ pub fn absolute(html: &str, base: &Base) -> Option<String> {
 fn new_value(tag: &str, attribute: &HtmlAttribute<'_>, base: &Base) -> Option<String> {
     let known = HTML_ATTRIBUTES.iter().find(|known| known.eq_ignore_ascii_case(attribute.name))?;
     let value = decoded_value(cut(tag, attribute.value.clone()));
-    if *known == "srcset" { absolute_candidates(&value, base) } else { base.resolve(&value) }
+    if *known == CANDIDATES { absolute_candidates(&value, base) } else { base.resolve(&value) }
 }
 
-/// The candidates of a `srcset` with their addresses absolute (HTML section 4.8.4.2.1); `None` where
-/// nothing changes.
+/// The candidates of a `srcset` with their addresses absolute; `None` where nothing changes.
 pub fn absolute_candidates(srcset: &str, base: &Base) -> Option<String> {
-    let (mut out, mut changed, mut rest) = (String::new(), false, srcset);
-    loop {
-        rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',');
-        if rest.is_empty() {
-            return changed.then_some(out);
-        }
-        let length = rest.find(|c: char| c.is_ascii_whitespace()).unwrap_or(rest.len());
-        let (whole, behind) = rest.split_at(length);
-        let address = whole.trim_end_matches(',');
-        let (descriptor, next) = if address.len() < whole.len() {
-            ("", behind)
-        } else {
-            behind.split_once(',').unwrap_or((behind, ""))
-        };
+    let (mut out, mut is_changed) = (String::new(), false);
+    for (address, descriptor) in candidates(srcset) {
         if !out.is_empty() {
             out.push_str(", ");
         }
         let absolute = base.resolve(address);
-        changed |= absolute.is_some();
+        is_changed |= absolute.is_some();
         out.push_str(absolute.as_deref().unwrap_or(address));
-        if !descriptor.trim().is_empty() {
+        if !descriptor.is_empty() {
             out.push(' ');
-            out.push_str(descriptor.trim());
+            out.push_str(descriptor);
         }
-        rest = next;
     }
+    is_changed.then_some(out)
 }
 
 #[cfg(test)]
