@@ -155,28 +155,4 @@ proptest! {
             prop_assert_eq!(replica.winner.noconflicts, policy.0);
         }
     }
-
-    /// Whoever meets whom in whatever order: once everyone has heard of everything, all agree, and
-    /// on the same as if all had met at once.
-    #[test]
-    fn replicas_converge_under_gossip(
-        (policy, steps) in history(),
-        meetings in proptest::collection::vec((0..ENDPOINTS, 0..ENDPOINTS), 0..20),
-        seed in any::<u8>(),
-    ) {
-        let mut replicas = play(policy, &steps);
-        let all = replicas.iter().skip(1).fold(replicas[0].clone(), |sum, x| merged(&sum, x));
-        for (at, from) in meetings {
-            replicas[at] = merged(&replicas[at], &replicas[from]);
-        }
-        // A tour round the ring, twice, carries everything to everyone.
-        for turn in 0..2 * ENDPOINTS {
-            let from = (turn + usize::from(seed)) % ENDPOINTS;
-            let at = (from + 1) % ENDPOINTS;
-            replicas[at] = merged(&replicas[at], &replicas[from]);
-        }
-        for replica in &replicas {
-            prop_assert_eq!(replica, &all);
-        }
-    }
 }
