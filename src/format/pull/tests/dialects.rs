@@ -59,19 +59,6 @@ fn a_feed_of_sse_091_is_followed_by_its_dates() {
     assert_eq!(local.titles(), ["c 1 P"]);
 }
 
-/// An update that was truncated away is no conflict in SSE 0.91 (section 4.4.1, step 4).
-#[test]
-fn truncated_histories_of_sse_091_make_no_conflicts() {
-    let mut publisher =
-        Publisher::of(rss("", JAN_2, &[item("a", 1, "P")]).replace("<sx:related", "<sx:x"));
-    let mut local = publisher.pulled();
-    let cut = item("a", 3, "Q").replace("<sx:update", "<sx:nothing");
-    publisher.set(FEED, rss("", JAN_9, &[cut]).replace("<sx:related", "<sx:x"));
-    local.pull(&publisher);
-    assert_eq!(local.titles(), ["a 3 Q"]);
-    assert!(!local.text().contains("conflict=\"true\""));
-}
-
 #[test]
 fn collections_are_followed_like_feeds() {
     let pox = "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\"><sx:sharing since=\"SINCE\" \

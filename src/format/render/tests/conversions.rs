@@ -1,6 +1,6 @@
 //! What converted entries say, and entries of the other family.
 
-use super::build::{Feed, cut, deleted, item_as, read_back};
+use super::build::{Feed, NOW, cut, deleted, item_as, read_back};
 use super::{fixtures, golden};
 use crate::render::ViewKind;
 use tidegate_core::model::{Card, Context, Format, Markup, Skeleton, Time};
@@ -95,4 +95,19 @@ fn hostile_values_stay_values() {
     assert!(!feed.reader().contains("<script"));
     feed.items = feed.items.into_iter().map(deleted).collect();
     assert!(!feed.render(ViewKind::Sync).contains("<script"));
+}
+
+#[test]
+fn a_tombstone_keeps_a_later_date_of_its_own_and_needs_no_title() {
+    let mut feed = Feed::new(Format::Rss20, fixtures::RSS20);
+    feed.items.truncate(1);
+    feed.items = feed.items.into_iter().map(deleted).collect();
+    let card = &mut feed.items[0].shared.winner.data.card;
+    card.updated = Some(Time::from_unix(NOW + 86_400));
+    card.title = " ".to_owned();
+    let text = feed.render(ViewKind::Complete);
+    assert!(text.contains("<pubDate>Sat, 21 Nov 2026 16:20:05 GMT</pubDate>"));
+    assert!(text.contains("<title>Deleted</title>"));
+    assert!(text.contains("<guid isPermaLink=\"false\">https://pub.example/1</guid>"));
+    assert!(text.contains("<link>https://pub.example/1</link>"));
 }

@@ -4,7 +4,7 @@ use super::build::{Feed, deleted};
 use super::fixtures;
 use crate::golden;
 use crate::parse::{self, Limits};
-use crate::render::{HistoryPlace, ViewKind};
+use crate::render::{ArchiveDocument, HistoryPlace, LinkForms, ViewKind};
 use tidegate_core::model::{Format, Time};
 
 /// The JSON Feed of the fixtures.
@@ -25,6 +25,20 @@ pub fn all() -> Vec<(&'static str, Feed)> {
     ]
 }
 
+const AT: &str = "https://gate.example/feeds/news";
+
+/// The place of an archive between two others.
+fn place() -> HistoryPlace {
+    HistoryPlace {
+        previous: Some(format!("{AT}/archive/b")),
+        archive: Some(ArchiveDocument {
+            own: format!("{AT}/archive/c"),
+            next: Some(format!("{AT}/archive/d")),
+        }),
+        ..HistoryPlace::default()
+    }
+}
+
 /// What readers have of a feed with archives; the sync view; the complete view of a feed that lists all that it has;
 /// and an archive between two others. The last item was deleted, and a hub is told of everything.
 #[test]
@@ -34,13 +48,13 @@ fn every_format_and_view() {
         let gone = deleted(feed.items.pop().unwrap());
         feed.items.push(gone.clone());
         feed.deleted = vec![gone];
-        let older = HistoryPlace { archive: None, ..super::history::place() };
+        let older = HistoryPlace { archive: None, ..place() };
         let whole = HistoryPlace { complete: true, ..HistoryPlace::default() };
         for (view, kind, history) in [
             ("reader", ViewKind::Reader, older),
             ("sync", ViewKind::Sync, HistoryPlace::default()),
             ("complete", ViewKind::Complete, whole),
-            ("archive", ViewKind::Reader, super::history::place()),
+            ("archive", ViewKind::Reader, place()),
         ] {
             feed.history = history;
             let text = feed.render(kind);
@@ -65,4 +79,25 @@ fn nothing_depends_on_anything_but_the_page() {
         let differ = before.bytes().zip(after.bytes()).filter(|(a, b)| a != b).count();
         assert_eq!((before.len(), differ), (after.len(), 1));
     }
+}
+
+#[test]
+fn each_form_has_its_links() {
+    let archive = ArchiveDocument { own: "o".to_owned(), next: Some("n".to_owned()) };
+    let mut place = HistoryPlace { previous: Some("p".to_owned()), ..HistoryPlace::default() };
+    assert_eq!(place.links("c"), [("prev-archive", "p"), ("previous", "p")]);
+    assert_eq!(place.mark(), None);
+    place.archive = Some(archive);
+    let all = [("current", "c"), ("prev-archive", "p"), ("previous", "p"), ("next-archive", "n")];
+    assert_eq!(place.links("c"), all);
+    assert_eq!(place.mark(), Some("archive"));
+    place.forms = LinkForms { draft05: true, rfc5005: false };
+    assert_eq!(place.links("c"), [("current", "c"), ("previous", "p")]);
+    place.forms = LinkForms { draft05: false, rfc5005: true };
+    assert_eq!(place.links("c"), [("current", "c"), ("prev-archive", "p"), ("next-archive", "n")]);
+    place.forms = LinkForms { draft05: false, rfc5005: false };
+    assert_eq!(place.links("c"), [("current", "c")], "an archive leads to its feed");
+    let complete = HistoryPlace { complete: true, ..HistoryPlace::default() };
+    assert!(complete.links("c").is_empty(), "no archive links beside fh:complete");
+    assert_eq!(complete.mark(), Some("complete"));
 }

@@ -46,21 +46,6 @@ fn a_base_cannot_end_the_quotes_that_it_is_spliced_between() {
 }
 
 #[test]
-fn bases_are_added_at_many_places_in_one_pass() {
-    use crate::render::base::with_bases;
-    let (_, mut entries) =
-        cut(&format!("<feed xmlns='{ATOM}'><entry><id>urn:1</id></entry></feed>"));
-    let mut markup = entries.remove(0);
-    markup.xml = "<e><t>\u{e9}</t><id>urn:1</id><t/></e>".to_owned();
-    markup.slots.id = Some(16..21);
-    let made = with_bases(&markup, &[5, 7, 28, 1_000], "b");
-    let text = "<e><t xml:base=\"b\">\u{e9}</t><id>urn:1</id><t xml:base=\"b\"/></e>";
-    assert_eq!(made.xml.len(), text.len());
-    assert_eq!(made.xml, text);
-    assert_eq!(made.xml.get(made.slots.id.unwrap()), Some("urn:1"));
-}
-
-#[test]
 fn conflicts_stand_inside_with_all_that_they_need() {
     let skeleton = "<feed xmlns='http://www.w3.org/2005/Atom' xmlns:x='urn:x'></feed>";
     let document = "<feed xmlns='http://www.w3.org/2005/Atom' xmlns:x='urn:x' xml:lang='en'>\

@@ -123,9 +123,6 @@ fn no_outline_is_called_the_root() {
 #[test]
 fn nothing_of_a_list_is_repeated_without_bound() {
     let much = "u".repeat(1 << 20);
-    let folder = opml(&format!("<outline text='{much}'>{}</outline>", "<outline/>".repeat(20)));
-    let (atom, _) = within(&folder, &Limits::default()).unwrap().unwrap();
-    assert!(atom.len() < much.len() + 10_000, "{}", atom.len());
     let inside = "<q:n/>".repeat(40);
     let named = format!("<outline text='a' xmlns:q='urn:{much}' q:a='1'>{inside}</outline>");
     let (atom, _) = within(&opml(&named), &Limits::default()).unwrap().unwrap();
