@@ -10,7 +10,6 @@ use super::*;
 use crate::model::{EndpointId, Shared, Stamp, Time};
 use proptest::prelude::*;
 
-/// How many endpoints share the item.
 const ENDPOINTS: usize = 4;
 
 #[derive(Debug, Clone)]
@@ -20,7 +19,6 @@ enum Act {
     Restore,
     /// Resolve the conflicts whose bit is set, keeping the winner, the n-th or something new.
     Resolve(u8, u8),
-    /// Take in what that other endpoint has.
     Pull(usize),
 }
 

@@ -154,19 +154,6 @@ mod tests {
         assert_eq!(merge(incoming, local.clone()), Ok(local));
     }
 
-    #[test]
-    fn conflicts_that_the_other_side_resolved_go() {
-        let a = version(2, "a", [both(2, 5, "A"), both(1, 1, "A")]);
-        let b = version(2, "b", [both(2, 4, "B"), both(1, 1, "A")]);
-        let c = version(2, "c", [both(2, 3, "C"), both(1, 1, "A")]);
-        let contested = shared(a, [b, c.clone()]);
-        let resolved =
-            version(3, "r", [both(3, 9, "A"), both(2, 4, "B"), both(2, 5, "A"), both(1, 1, "A")]);
-        let merged = shared(resolved.clone(), [c.clone()]);
-        assert_eq!(merge(contested.clone(), Shared::new(resolved.clone())), Ok(merged.clone()));
-        assert_eq!(merge(Shared::new(resolved), contested), Ok(merged));
-    }
-
     /// READINGS 1, rows 16 and 17.
     #[test]
     fn the_winners_flag_drops_all_conflicts() {
