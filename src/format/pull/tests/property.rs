@@ -78,7 +78,6 @@ impl Blog {
     }
 }
 
-/// What a replica says: id and text.
 fn says(local: &Local) -> BTreeMap<usize, u32> {
     let (_, items) = read(local.text());
     let number = |text: &str| -> u32 { text.parse().unwrap() };
@@ -96,7 +95,6 @@ enum Step {
     Change(usize, bool),
     /// A pull with so many requests while those archives are lost.
     Pull(Vec<usize>, usize),
-    /// The publisher cannot be reached at all.
     Outage,
 }
 

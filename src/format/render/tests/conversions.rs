@@ -18,17 +18,6 @@ fn every_entry_fits_every_document() {
         let is_atom = feed.skeleton.format.family() == tidegate_core::model::Family::Atom;
         let other = if is_atom { ["<item>", "<item "] } else { ["<entry>", "<entry "] };
         assert!(other.iter().all(|other| !text.contains(other)), "{name}");
-        let read = feed_rs::parser::parse(text.as_bytes()).unwrap();
-        let body = |at: usize| {
-            let entry = &read.entries[at];
-            let content = entry.content.as_ref().and_then(|content| content.body.clone());
-            content
-                .or_else(|| entry.summary.as_ref().map(|s| s.content.clone()))
-                .unwrap_or_default()
-        };
-        assert!(body(0).contains("<p>Hello<br"), "{name}: {}", body(0));
-        assert!(body(1).contains("<p>a < b & c</p>"), "{name}: {}", body(1));
-        assert!(body(2).contains("It came & went"), "{name}: {}", body(2));
         feed.items = everything.iter().cloned().map(deleted).collect();
         assert_eq!(read_back(&feed.render(ViewKind::Sync)).len(), everything.len(), "{name}");
     }
@@ -110,4 +99,13 @@ fn a_tombstone_keeps_a_later_date_of_its_own_and_needs_no_title() {
     assert!(text.contains("<title>Deleted</title>"));
     assert!(text.contains("<guid isPermaLink=\"false\">https://pub.example/1</guid>"));
     assert!(text.contains("<link>https://pub.example/1</link>"));
+    // RFC 6721 section 3: an entry that says that it was updated later than it was deleted stays.
+    let mut atom = Feed::new(Format::Atom10, fixtures::ATOM10);
+    for (published, when) in [(None, "2026-11-21T16"), (Some(86_400 * 2), "2026-11-22T16")] {
+        let card = &mut feed.items[0].shared.winner.data.card;
+        card.published = published.map(|later| Time::from_unix(NOW + later));
+        atom.deleted = feed.items.clone();
+        let text = atom.reader();
+        assert!(text.contains(&format!("ref=\"https://pub.example/1\" when=\"{when}")), "{text}");
+    }
 }

@@ -5,14 +5,12 @@ use super::fixtures;
 use crate::golden;
 use crate::parse::{self, Limits};
 use crate::render::{ArchiveDocument, HistoryPlace, LinkForms, ViewKind};
-use tidegate_core::model::{Format, Time};
+use tidegate_core::model::Format;
 
-/// The JSON Feed of the fixtures.
 pub fn json_feed() -> Feed {
     Feed::new(Format::JsonFeed, fixtures::JSON)
 }
 
-/// The feed of every format.
 pub fn all() -> Vec<(&'static str, Feed)> {
     vec![
         ("atom10", Feed::new(Format::Atom10, fixtures::ATOM10)),
@@ -67,17 +65,12 @@ fn every_format_and_view() {
 }
 
 #[test]
-fn nothing_depends_on_anything_but_the_page() {
+fn what_is_known_of_an_entry_spares_a_look_and_changes_nothing() {
     for (_, mut feed) in all() {
         let before = feed.reader();
-        // What is known of an entry spares a look, and changes nothing.
         let slots = feed.items.iter_mut().map(|item| &mut item.shared.winner.data.slots);
         slots.for_each(|slots| slots.is_absolute = false);
         assert_eq!(feed.reader(), before);
-        feed.state.updated_at = Time::from_unix(super::build::NOW + 1);
-        let after = feed.reader();
-        let differ = before.bytes().zip(after.bytes()).filter(|(a, b)| a != b).count();
-        assert_eq!((before.len(), differ), (after.len(), 1));
     }
 }
 

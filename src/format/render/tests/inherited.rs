@@ -6,7 +6,6 @@ use crate::render::ViewKind;
 use tidegate_core::model::{Context, Format, Markup};
 use tidegate_core::xml::ns::ATOM;
 
-/// The entry of one document in the skeleton of another.
 fn moved(skeleton: &str, document: &str) -> Feed {
     let (skeleton, _) = cut(skeleton);
     let (_, entries) = cut(document);
