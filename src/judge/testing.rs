@@ -8,7 +8,6 @@ use tidegate_core::model::{
 };
 use tidegate_format::parse::{self, Limits};
 
-/// A feed of RSS with these items.
 pub fn rss(items: &str) -> String {
     format!("<rss version='2.0'><channel><title>T</title>{items}</channel></rss>")
 }

@@ -2,8 +2,7 @@
 
 use serde::Serialize;
 use std::collections::BTreeMap;
-use tidegate_core::model::counted;
-use tidegate_core::model::{Event, EventKind};
+use tidegate_core::model::{Event, EventKind, counted};
 use tidegate_judge::PendingAbsence;
 
 /// What came of a document.

@@ -160,11 +160,8 @@ impl Archive {
 
     /// The bytes of its texts.
     pub fn weight(&self) -> usize {
-        let versions = self
-            .items
-            .iter()
-            .flat_map(|item| std::iter::once(&item.shared.winner).chain(&item.shared.conflicts));
-        self.skeleton.text.len() + versions.map(|version| version.data.xml.len()).sum::<usize>()
+        let texts = self.items.iter().map(|item| item.shared.winner.data.xml.len());
+        self.skeleton.text.len() + texts.sum::<usize>()
     }
 }
 
@@ -275,46 +272,4 @@ pub struct SettledItems {
     pub left_window: Option<Tick>,
     /// None of them has a tick that is not after this one.
     pub after: Option<Tick>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::{Card, Context, EndpointId, Format, ItemStatus, Markup, Slots, Stamp};
-    use crate::sync::create;
-
-    /// RFC 6721 section 3: an entry that says that it was updated later than it was deleted stays.
-    #[test]
-    fn a_deletion_is_not_before_what_its_entry_says() {
-        let at = Time::from_unix;
-        for (updated, published, deleted) in [
-            (None, None, 100),
-            (Some(99), Some(98), 100),
-            (Some(200), None, 200),
-            (Some(99), Some(300), 300),
-        ] {
-            let by = EndpointId::own("gate.example").unwrap();
-            let (updated, published) = (updated.map(at), published.map(at));
-            let data = Markup {
-                format: Format::Atom10,
-                xml: "<entry/>".to_owned(),
-                context: Context::default(),
-                slots: Slots::default(),
-                card: Card { updated, published, ..Card::default() },
-            };
-            let stamp = Stamp::Both { when: at(100), by };
-            let mut shared = create(SyncId::new("a").unwrap(), data, stamp, None);
-            shared.winner.deleted = true;
-            let item = Item {
-                shared,
-                published_id: "urn:a".to_owned(),
-                tick: Tick::at(at(100)),
-                standing: ItemStatus::Deleted { since: at(100) },
-                sse091: None,
-                extras: None,
-                touched: 1,
-            };
-            assert_eq!(Deletion::from(&item).when.unix(), deleted);
-        }
-    }
 }

@@ -337,36 +337,35 @@ mod tests {
 
     #[test]
     fn what_the_operator_changes_is_the_operators() {
-        let listed = FeedRecord {
-            list: Some(ListMember {
-                list: name("list"),
-                standing: MemberStanding::Listed,
-                placed: 7,
-            }),
-            ..FeedRecord::new(name("a"), "http://a/", FeedSource::Api)
-        };
+        use MemberStanding::{Dropped, Listed, Own};
+        let member = ListMember { list: name("list"), standing: Listed, placed: 7 };
+        let first = FeedRecord::new(name("a"), "http://a/", FeedSource::Api);
+        let listed = FeedRecord { list: Some(member), ..first };
         let after = |change: fn(&mut FeedRecord), before: &FeedRecord| {
             let mut record = FeedRecord { list: None, ..before.clone() };
             change(&mut record);
             record.own_if_changed(before);
             record.list.unwrap().standing
         };
+        let resume: fn(&mut FeedRecord) = |record| record.standing = FeedStanding::Active;
         assert!(listed.is_member_of(&name("list")) && !listed.is_member_of(&name("other")));
-        assert_eq!(after(|_| {}, &listed), MemberStanding::Listed);
-        assert_eq!(after(|r| r.standing = FeedStanding::Paused, &listed), MemberStanding::Listed);
-        assert_eq!(after(|r| r.url.push('x'), &listed), MemberStanding::Own);
-        assert_eq!(after(|r| r.options.complete = true, &listed), MemberStanding::Own);
-        assert_eq!(after(|r| r.private = true, &listed), MemberStanding::Own);
-
+        for (change, standing) in [
+            ((|_| {}) as fn(&mut FeedRecord), Listed),
+            (|record| record.standing = FeedStanding::Paused, Listed),
+            (|record| record.url.push('x'), Own),
+            (|record| record.options.complete = true, Own),
+            (|record| record.private = true, Own),
+        ] {
+            assert_eq!(after(change, &listed), standing);
+        }
         let mut dropped = FeedRecord { standing: FeedStanding::Paused, ..listed };
         assert!(!dropped.is_dropped(), "the operator paused it");
-        assert_eq!(after(|r| r.standing = FeedStanding::Active, &dropped), MemberStanding::Own);
-        dropped.list.as_mut().unwrap().standing = MemberStanding::Dropped;
+        assert_eq!(after(resume, &dropped), Own);
+        dropped.list.as_mut().unwrap().standing = Dropped;
         assert!(dropped.is_dropped() && dropped.is_member_of(&name("list")));
-        assert_eq!(after(|_| {}, &dropped), MemberStanding::Dropped);
-        assert_eq!(after(|r| r.standing = FeedStanding::Active, &dropped), MemberStanding::Own);
+        assert_eq!((after(|_| {}, &dropped), after(resume, &dropped)), (Dropped, Own));
         let gone = FeedRecord { standing: FeedStanding::Gone, ..dropped.clone() };
-        assert_eq!(after(|r| r.standing = FeedStanding::Active, &gone), MemberStanding::Own);
+        assert_eq!(after(resume, &gone), Own);
         dropped.pause_by_hand();
         assert!(!dropped.is_dropped() && dropped.standing == FeedStanding::Paused);
     }

@@ -177,16 +177,9 @@ mod tests {
         for bad in ["", "-a", "A", "a_b", "a.b", "ä", "a/b", &"x".repeat(65)] {
             assert!(FeedName::new(bad).is_err(), "{bad:?} was taken");
         }
-    }
-
-    #[test]
-    fn the_error_names_the_character_and_its_place() {
-        let said = FeedName::new("new_s").map_err(|e| e.to_string());
-        assert_eq!(
-            said,
-            Err("feed name \"new_s\" has '_' at byte 3; a feed name is 1 to 64 of a-z, 0-9 and \
-                 '-', and does not begin with '-'"
-                .to_owned())
+        let said = FeedName::new("new_s").unwrap_err().to_string();
+        assert!(
+            said.starts_with("feed name \"new_s\" has '_' at byte 3; a feed name is 1 to 64 of")
         );
     }
 

@@ -320,7 +320,6 @@ pub struct SyncMarkupError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sync::samples::{both, by, when};
 
     #[test]
     fn counts_keep_their_bounds() {
@@ -328,29 +327,5 @@ mod tests {
         assert!(Count::new(1 << 31).is_err());
         assert_eq!(Count::ONE.next().map(Count::value), Ok(2));
         assert!(Count::MAX.next().is_err());
-    }
-
-    #[test]
-    fn the_greatest_sequence_is_the_endpoints_own() {
-        let updates = [by(2, "A"), both(5, 9, "A"), by(3, "A"), by(8, "B"), when(9, 9)];
-        let greatest = |name, updates| {
-            Update::greatest_by(&EndpointId::new(name).unwrap(), updates).map(Count::value)
-        };
-        assert_eq!(greatest("A", &updates[..]), Some(5));
-        assert_eq!(greatest("B", &updates[..]), Some(8));
-        assert_eq!(greatest("B", &updates[..3]), None);
-    }
-
-    #[test]
-    fn a_history_is_newest_first() {
-        let update = |n: u32| when(n, i64::from(n));
-        let mut history = History::new(update(1));
-        history.push(update(2));
-        history.push(update(5));
-        history.insert_below_topmost([update(4), update(3)]);
-        let order: Vec<u32> = history.iter().map(|u| u.sequence.value()).collect();
-        assert_eq!(order, [5, 4, 3, 2, 1]);
-        assert_eq!(history.len(), 5);
-        assert!(History::from_newest_first([]).is_none());
     }
 }

@@ -34,60 +34,42 @@ fn updated_apart() -> (Shared<String>, Shared<String>) {
     (here, there)
 }
 
-fn before() -> Vec<Update> {
-    vec![
+/// The histories of the three updates before, with these on top.
+fn with_before(mut history: Vec<Update>) -> Vec<Update> {
+    history.extend([
         entry(3, "11:43:33", "JEO2000"),
         entry(2, "10:43:33", "REO1750"),
         entry(1, "09:43:33", "REO1750"),
-    ]
-}
-
-fn on_top(update: Update) -> Vec<Update> {
-    let mut history = vec![update];
-    history.extend(before());
+    ]);
     history
 }
 
 #[test]
-fn section_3_1_creation() {
+fn sections_3_1_to_3_3_creation_updates_and_independent_updates() {
     let expected = version(1, "milk and eggs", [entry(1, "09:43:33", "REO1750")]);
     assert_eq!(created(), Shared::new(expected));
-}
-
-#[test]
-fn section_3_2_updates_by_the_same_and_by_another_endpoint() {
-    assert_eq!(updated_by_two(), Shared::new(version(3, "and bread", before())));
-}
-
-#[test]
-fn section_3_3_independent_updates_conflict() {
+    assert_eq!(updated_by_two(), Shared::new(version(3, "and bread", with_before(vec![]))));
     let (here, there) = updated_apart();
-    let winner = version(4, "DONE", on_top(entry(4, "12:43:33", "GPM7383")));
-    let loser = version(4, "and rolls", on_top(entry(4, "12:03:33", "JEO2000")));
+    let winner = version(4, "DONE", with_before(vec![entry(4, "12:43:33", "GPM7383")]));
+    let loser = version(4, "and rolls", with_before(vec![entry(4, "12:03:33", "JEO2000")]));
     let expected = Shared { winner, conflicts: vec![loser] };
     assert_eq!(merge(here.clone(), there.clone()), Ok(expected.clone()));
     assert_eq!(merge(there, here), Ok(expected));
 }
 
-#[test]
-fn section_3_4_resolution_ends_with_six_updates() {
-    let (here, there) = updated_apart();
-    let mut item = merge(here, there).unwrap();
-    resolve_all(&mut item, Choice::Winner, at("12:53:33", "GPM7383")).unwrap();
-    let mut history = vec![
-        entry(5, "12:53:33", "GPM7383"),
-        entry(4, "12:03:33", "JEO2000"),
-        entry(4, "12:43:33", "GPM7383"),
-    ];
-    history.extend(before());
-    assert_eq!(item, Shared::new(version(5, "DONE", history)));
-}
-
-/// Once resolved, the user is not asked again (section 3.4 step 3).
+/// Once resolved, with six updates, the user is not asked again (step 3).
 #[test]
 fn section_3_4_a_resolved_conflict_does_not_come_back() {
     let (here, there) = updated_apart();
     let contested = merge(here.clone(), there.clone()).unwrap();
+    let mut item = contested.clone();
+    resolve_all(&mut item, Choice::Winner, at("12:53:33", "GPM7383")).unwrap();
+    let history = with_before(vec![
+        entry(5, "12:53:33", "GPM7383"),
+        entry(4, "12:03:33", "JEO2000"),
+        entry(4, "12:43:33", "GPM7383"),
+    ]);
+    assert_eq!(item, Shared::new(version(5, "DONE", history)));
     let mut resolved = contested.clone();
     resolve_all(&mut resolved, Choice::Conflict(0), at("12:53:33", "GPM7383")).unwrap();
     assert_eq!(resolved.winner.data, "and rolls");

@@ -7,23 +7,19 @@ use proptest::prelude::*;
 /// The id of the items in the specification's examples.
 pub const ITEM: &str = "item_1_myapp_2005-05-21T11:43:33Z";
 
-/// A checked number.
 pub fn count(number: u32) -> Count {
     Count::new(number).unwrap()
 }
 
-/// An update with both `when` (seconds) and `by`.
 pub fn both(sequence: u32, seconds: i64, by: &str) -> Update {
     let by = EndpointId::new(by).unwrap();
     Update { sequence: count(sequence), stamp: Stamp::Both { when: Time::from_unix(seconds), by } }
 }
 
-/// An update with `by` alone.
 pub fn by(sequence: u32, by: &str) -> Update {
     Update { sequence: count(sequence), stamp: Stamp::By(EndpointId::new(by).unwrap()) }
 }
 
-/// An update with `when` alone.
 pub fn when(sequence: u32, seconds: i64) -> Update {
     Update { sequence: count(sequence), stamp: Stamp::When(Time::from_unix(seconds)) }
 }
@@ -40,7 +36,6 @@ pub fn any_update(sequences: impl Strategy<Value = u32>) -> impl Strategy<Value 
     })
 }
 
-/// A live version.
 pub fn version(
     updates: u32,
     data: &str,

@@ -121,11 +121,21 @@ mod tests {
     }
 
     #[test]
-    fn schemes_are_told_from_paths() {
-        assert!(has_scheme("mailto:a@b") && has_scheme("urn:x"));
-        assert!(
-            !has_scheme("a/b:c") && !has_scheme("3a:b") && !has_scheme("x:") && !has_scheme("")
-        );
+    fn schemes_are_told_from_paths_and_addresses_from_other_texts() {
+        for (text, is_scheme, is_whole) in [
+            ("mailto:a@b", true, true),
+            ("urn:x:y", true, true),
+            ("tag:a,2026:1", true, true),
+            ("https://a/b c", true, false),
+            ("a b:c", false, false),
+            ("a/b:c", false, false),
+            ("3a:b", false, false),
+            ("x:", false, false),
+            ("12", false, false),
+            ("", false, false),
+        ] {
+            assert_eq!((has_scheme(text), is_address(text)), (is_scheme, is_whole), "{text}");
+        }
         assert!(is_web("HTTPS://a") && !is_web("ftp://a") && !is_web("http"));
     }
 
@@ -135,14 +145,5 @@ mod tests {
         assert_eq!(made(" https://a.example/x y "), "https://a.example/x%20y");
         assert_eq!(made("https://a.example/ü"), "https://a.example/ü");
         assert_eq!(made("no scheme"), "no scheme");
-    }
-
-    #[test]
-    fn addresses_are_told_from_other_texts() {
-        assert!(is_address("https://a/b") && is_address("urn:x:y") && is_address("tag:a,2026:1"));
-        assert!(
-            !is_address("12") && !is_address("/a") && !is_address("a b:c") && !is_address("x:")
-        );
-        assert!(!is_address("https://a/b c"));
     }
 }

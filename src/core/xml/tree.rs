@@ -403,15 +403,4 @@ mod tests {
         write(&mut out, &tree, &mut scope);
         assert_eq!(out.matches("xmlns:").count(), 2, "those beyond declare themselves");
     }
-
-    #[test]
-    fn html_has_no_namespaces() {
-        let xml =
-            "<c><h:div xmlns:h='http://www.w3.org/1999/xhtml'>a<h:br xml:lang='en'/></h:div></c>";
-        let tree = read(xml, &Context::default()).unwrap();
-        assert_eq!(html(&tree), "<div>a<br/></div>");
-        let xml = "<c>1 &lt;b>2&lt;/b> <p q='&lt;'>3 &lt;i>4</p><m:x xmlns:m='urn:m'>5</m:x></c>";
-        let tree = read(xml, &Context::default()).unwrap();
-        assert_eq!(escaped_html(&tree), "1 <b>2</b> <p q=\"&lt;\">3 <i>4</p>5");
-    }
 }

@@ -276,14 +276,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn people_of_rss_have_names_and_mail() {
-        let person = Person::of_rss(" a@example.org (Ada L.) ").unwrap();
-        assert_eq!((&*person.name, person.email.as_deref()), ("Ada L.", Some("a@example.org")));
-        assert_eq!(Person::of_rss("Ada (the first)"), Some(Person::named("Ada (the first)")));
-        assert_eq!(Person::of_rss(" "), None);
-    }
-
-    #[test]
     fn one_person_is_told_once() {
         let mut people = vec![Person::named("A")];
         add_person(&mut people, Person { email: Some("a@x".to_owned()), ..Person::named("A") });

@@ -143,23 +143,3 @@ pub fn absolute_edits(root: DocElement<'_, '_>, base: &Base) -> Vec<Edit> {
     });
     edits
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tidegate_core::xml::doc::Doc;
-    use tidegate_core::xml::edits::Edits;
-
-    fn made(xml: &str, base: &str) -> String {
-        let doc = Doc::read_whole(xml).unwrap();
-        let edits = absolute_edits(doc.root().unwrap(), &Base::new(base));
-        Edits::new(0..xml.len(), edits).apply(xml).into_owned()
-    }
-
-    #[test]
-    fn what_is_absolute_is_not_touched() {
-        let xml = "<item><link>HTTP://a/ü</link><description>&lt;a href=mailto:x&gt;</description></item>";
-        assert_eq!(made(xml, "https://pub.example/"), xml);
-        assert_eq!(made(xml, "no address"), xml);
-    }
-}

@@ -16,15 +16,10 @@ fn known(name: &str, link: &str) -> LedgerEntry {
     LedgerEntry {
         id: SyncId::new(name).unwrap(),
         title: name.to_owned(),
-        link: (!link.is_empty()).then(|| link.to_owned()),
+        link: Some(link.to_owned()),
         standing: ItemStatus::Current,
         ..LedgerEntry::left(name)
     }
-}
-
-fn missing(name: &str, link: &str, evidence: Evidence, probe: Option<Probe>) -> LedgerEntry {
-    let absence = Absence { probe, ..Absence::seen_once(evidence, at(0)) };
-    LedgerEntry { absence: Some(absence), ..known(name, link) }
 }
 
 /// A feed that lists one item, at `/listed`.
@@ -51,44 +46,55 @@ fn planned(options: &FeedOptions, snapshot: &Snapshot, now: i64, room: usize) ->
     })
 }
 
+fn missing(name: &str, evidence: Evidence, probe: Option<Probe>) -> LedgerEntry {
+    let absence = Absence { probe, ..Absence::seen_once(evidence, at(0)) };
+    let link = format!("https://www.example.org/{name}");
+    LedgerEntry { absence: Some(absence), ..known(name, &link) }
+}
+
 fn hole(name: &str) -> LedgerEntry {
-    missing(name, &format!("https://www.example.org/{name}"), Evidence::Hole, None)
+    missing(name, Evidence::Hole, None)
 }
 
 #[test]
 fn only_what_the_operator_wants_and_what_can_be_believed_is_asked() {
     let feed = snapshot(vec![hole("a")]);
     assert_eq!(planned(&asking(), &feed, 0, 4), ["a"]);
-    assert!(planned(&FeedOptions::default(), &feed, 0, 4).is_empty());
     let off = FeedOptions { deletions: Deletions::Off, ..asking() };
-    assert!(planned(&off, &feed, 0, 4).is_empty());
-    assert!(planned(&asking(), &feed, 0, 0).is_empty(), "no room");
-    let mut bare = feed.clone();
-    bare.order.clear();
+    for (options, room) in [(FeedOptions::default(), 4), (off, 4), (asking(), 0)] {
+        assert!(planned(&options, &feed, 0, room).is_empty(), "{options:?} {room}");
+    }
+    let bare = Snapshot { order: vec![], ..feed };
     assert!(planned(&asking(), &bare, 0, 4).is_empty(), "nothing to compare with");
 }
 
+/// Evidence that an answer can turn; what one more answer decides first, then what is older.
 #[test]
-fn only_evidence_that_an_answer_can_turn_is_asked_for() {
-    let all = [
-        ("a", Evidence::Hole),
-        ("b", Evidence::Complete),
-        ("c", Evidence::Unplaced),
-        ("d", Evidence::Aged),
-        ("e", Evidence::Said),
-    ];
-    let link = |name| format!("https://www.example.org/{name}");
-    let all = all.map(|(name, evidence)| missing(name, &link(name), evidence, None));
-    let mut retired = hole("f");
-    retired.standing = ItemStatus::Retired { since: at(0) };
-    let feed = snapshot([all.to_vec(), vec![retired]].concat());
-    assert_eq!(planned(&asking(), &feed, 0, 9), ["a", "b", "c"]);
-    assert_eq!(planned(&asking(), &feed, 0, 2), ["a", "b"]);
+fn what_is_asked_first() {
+    let heard = ProbeAnswer { gone: true, status: 404, first: at(0), last: at(0) };
+    let probe = Probe { asked: 1, last: at(0), heard: Some(heard), silence: None };
+    let mut older = hole("z");
+    older.absence.as_mut().unwrap().since = at(-60);
+    let retired = LedgerEntry { standing: ItemStatus::Retired { since: at(0) }, ..hole("f") };
+    let feed = snapshot(vec![
+        missing("a", Evidence::Unplaced, None),
+        missing("c", Evidence::Unplaced, Some(probe)),
+        missing("d", Evidence::Aged, None),
+        missing("e", Evidence::Said, None),
+        missing("g", Evidence::Complete, None),
+        older,
+        retired,
+    ]);
+    assert_eq!(planned(&asking(), &feed, 7200, 9), ["c", "z", "g", "a"]);
+    assert_eq!(planned(&asking(), &feed, 7200, 2), ["c", "z"]);
 }
 
 #[test]
 fn no_other_domain_no_other_host_and_no_shared_page_is_asked() {
-    let of = |name: &str, link: &str| missing(name, link, Evidence::Hole, None);
+    let of = |name: &str, link: &str| LedgerEntry {
+        link: (!link.is_empty()).then(|| link.to_owned()),
+        ..hole(name)
+    };
     let feed = snapshot(vec![
         of("a", "https://victim.example.net/a"),
         of("b", "http://127.0.0.1/b"),
@@ -109,7 +115,7 @@ fn what_was_asked_is_asked_again_after_a_while_and_not_for_ever() {
     let heard = |gone| Some(ProbeAnswer { gone, status: 404, first: at(0), last: at(0) });
     let again = |evidence, heard, now, asked| {
         let probe = Probe { asked, last: at(0), heard, silence: None };
-        let item = missing("a", "https://www.example.org/a", evidence, Some(probe));
+        let item = missing("a", evidence, Some(probe));
         !planned(&asking(), &snapshot(vec![item]), now, 4).is_empty()
     };
     for (evidence, heard, pause) in [
@@ -121,22 +127,6 @@ fn what_was_asked_is_asked_again_after_a_while_and_not_for_ever() {
         assert!(again(evidence, heard, pause, 1), "{heard:?}");
         assert!(!again(evidence, heard, pause, 6), "{heard:?}");
     }
-}
-
-#[test]
-fn what_one_more_answer_decides_comes_first() {
-    let link = |name: &str| format!("https://www.example.org/{name}");
-    let heard = ProbeAnswer { gone: true, status: 404, first: at(0), last: at(0) };
-    let probe = Probe { asked: 1, last: at(0), heard: Some(heard), silence: None };
-    let mut older = hole("z");
-    older.absence.as_mut().unwrap().since = at(-60);
-    let feed = snapshot(vec![
-        missing("a", &link("a"), Evidence::Unplaced, None),
-        hole("b"),
-        missing("c", &link("c"), Evidence::Unplaced, Some(probe)),
-        older,
-    ]);
-    assert_eq!(planned(&asking(), &feed, 7200, 9), ["c", "z", "b", "a"]);
 }
 
 const FRONT: &str = "https://www.example.org/";

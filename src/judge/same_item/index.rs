@@ -183,23 +183,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn the_forms_of_one_address_are_one_key() {
-        let text = document(&[(
-            "https://a.example/2026/some-long-name".to_owned(),
-            "https://a.example/2026/some-long-name".to_owned(),
-            "Some long name".to_owned(),
-            String::new(),
-        )]);
-        let document = read(&text);
-        let entry = &document.entries[0];
-        let keys = item_keys(&item(entry, &[], "https://a.example/2026/some-long-name"));
-        // Of the address, of its last part and of the title.
-        assert_eq!(keys.len(), 3, "{keys:?}");
-        assert_eq!(
-            name_key("http://b.example/2026/some-long-name"),
-            name_key("https://a.example/2026/some-long-name")
-        );
-    }
 }

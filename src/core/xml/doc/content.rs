@@ -277,21 +277,3 @@ impl<'t, 'a> DocElement<'t, 'a> {
         used
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn references_are_resolved_and_what_is_none_stays() {
-        for (text, meaning) in [
-            ("a &lt; &#65;&#x42;&apos;&quot;&gt;&amp;", "a < AB'\">&"),
-            ("a & b &nosuch; &amp", "a & b &nosuch; &amp"),
-            ("&nbsp;&#0;x&", "\u{A0}x&"),
-            ("&&amp;;", "&&;"),
-        ] {
-            assert_eq!(resolved(text), meaning, "{text}");
-        }
-        assert!(matches!(resolved("urn:x"), Cow::Borrowed("urn:x")));
-    }
-}

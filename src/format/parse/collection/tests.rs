@@ -77,27 +77,6 @@ fn a_broken_collection_is_told_from_a_broken_json_feed_by_its_members() {
     assert_eq!(within(feed, &limits), Ok(None));
 }
 
-proptest::proptest! {
-    #[test]
-    fn any_text_is_answered(
-        pieces in proptest::collection::vec(
-            proptest::sample::select(vec![
-                "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\">", "</collection>",
-                "<item>", "</item>", "<sx:sync id=\"i\"", " updates=\"1\">", "</sx:sync>",
-                "<sx:conflicts>", "</sx:conflicts>", "<title>", "</title>", "&amp;", "\n", "x",
-                "{\"items\":[", "]}", "{\"sync\":{", "}}", "\"id\":1", ",", "\"conflicts\":[", "]",
-            ]),
-            0..30,
-        ),
-    ) {
-        let text = pieces.concat();
-        let _ = parse::document(&text, None, &Limits::default());
-        if let Ok(Some(plain)) = transcoded(&text) {
-            proptest::prop_assert!(read(&plain).text == plain, "{text}\n{plain}");
-        }
-    }
-}
-
 /// A collection that is cut on its way is no JSON Feed, whose items nobody shares.
 #[test]
 fn a_collection_that_ends_early_is_refused() {

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::golden;
-use proptest::prelude::*;
 
 fn list(text: &str) -> OutlineList {
     read(text).unwrap()
@@ -30,14 +29,13 @@ fn every_list_is_read_for_all_it_says_and_what_is_not_closed_hides_nothing() {
 
 #[test]
 fn other_things_are_no_lists() {
-    let refused = |text: &str| read(text).unwrap_err();
     for (text, what) in [
         ("<!DOCTYPE html><html><body>x</body></html>", "a web page"),
         ("<rss><channel/></rss>", "a feed"),
         ("", "no XML"),
         ("{\"a\":1}", "no XML"),
     ] {
-        assert!(refused(text).contains(what), "{text}");
+        assert!(read(text).unwrap_err().contains(what), "{text}");
     }
     // An empty list is a list.
     assert!(list("<opml><body/></opml>").outlines.is_empty());
@@ -58,47 +56,4 @@ fn limits_are_named() {
     let text = body(&format!("<outline>{}<outline/></outline>", "<x/>".repeat(100_001)));
     let list = list(&text);
     assert_eq!((list.outlines.len(), list.outlines[0].other.len()), (2, 100_000));
-}
-
-/// Work is bounded by the length of the text, whatever it is made of: these took hours if it were
-/// not.
-#[test]
-fn hostile_texts_are_answered() {
-    let pieces = "<!-- |<![CDATA[|<?a |<!a[|<outline a=\"x>|<outline a='x |<a b=|<|</outline>|<outline |&|\
-        \"|<title>|<sx:sync>|<sx:conflict>|a=\"b\"";
-    for piece in pieces.split('|') {
-        let text = piece.repeat(2_000_000 / piece.len());
-        let _ = read(&text);
-        let inside = format!("<opml><outline {}", text);
-        let _ = read(&inside);
-    }
-}
-
-proptest! {
-    #[test]
-    fn any_text_is_answered(text in "[<>\"'=/ a-c&;!-]{0,200}") {
-        let _ = read(&text);
-        let _ = read(&format!("<opml><body><outline {text}"));
-    }
-
-    /// Whatever stands between, a well-formed outline in front of it is read.
-    #[test]
-    fn what_is_well_formed_is_read_as_it_is(
-        texts in proptest::collection::vec(("[^\\x00-\\x1F\u{FFFE}\u{FFFF}]{0,20}", "[a-z0-9/?=&;%]{1,20}"), 1..6),
-    ) {
-        let mut outlines = String::new();
-        for (text, path) in &texts {
-            outlines.push_str("<outline");
-            tidegate_core::xml::push_attribute(&mut outlines, "text", text);
-            tidegate_core::xml::push_attribute(&mut outlines, "xmlUrl", &format!("http://a/{path}"));
-            outlines.push_str("/>\n");
-        }
-        let list = list(&body(&outlines));
-        prop_assert!(list.problems.is_empty(), "{:?}", list.problems);
-        prop_assert_eq!(list.outlines.len(), texts.len());
-        for (outline, (text, path)) in list.outlines.iter().zip(&texts) {
-            prop_assert_eq!(outline.attribute("text"), Some(text.as_str()));
-            prop_assert_eq!(outline.kind(), OutlineKind::Feed(&format!("http://a/{path}")));
-        }
-    }
 }

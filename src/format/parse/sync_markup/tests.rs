@@ -65,15 +65,17 @@ fn what_is_shared_is_read_in_every_dialect() {
 
 #[test]
 fn the_limits_hold() {
-    let many = HISTORY.repeat(UPDATE_LIMIT + 1);
-    let said = refused(&format!("<sx:sync id=\"i\" updates=\"1\">{many}</sx:sync>"));
-    assert!(said.contains("more than 1000 sx:history in one sx:sync"), "{said}");
-    let own = format!("<item><sx:sync id=\"i\" updates=\"1\">{HISTORY}</sx:sync></item>");
-    let many = own.repeat(CONFLICT_LIMIT + 1);
-    let said = refused(&format!(
-        "<sx:sync id=\"i\" updates=\"1\">{HISTORY}<sx:conflicts>{many}</sx:conflicts></sx:sync>"
-    ));
-    assert!(said.contains("more than 100 conflicts in one item"), "{said}");
+    let sync =
+        |inside: &str| format!("<sx:sync id=\"i\" updates=\"1\">{HISTORY}{inside}</sx:sync>");
+    let own = format!("<item>{}</item>", sync(""));
+    let conflicts = format!("<sx:conflicts>{}</sx:conflicts>", own.repeat(CONFLICT_LIMIT + 1));
+    for (many, wanted) in [
+        (HISTORY.repeat(UPDATE_LIMIT), "more than 1000 sx:history in one sx:sync"),
+        (conflicts, "more than 100 conflicts in one item"),
+    ] {
+        let said = refused(&sync(&many));
+        assert!(said.contains(wanted), "{said}");
+    }
 }
 
 #[test]

@@ -120,24 +120,10 @@ mod tests {
             "<!-- <a href=c> -->",
             "<a href=\"https://x/ü?a&b\">",
             "a < b && c",
-            "<",
-            "<a",
-            "<a href",
-            "<a href=",
-            "<a href=\"",
-            "<!--",
             "<img src='data:,x'>",
             "text",
         ] {
             assert_eq!(absolute(same, &Base::new("https://a.example/")), None, "{same}");
-        }
-    }
-
-    #[test]
-    fn many_tags_that_do_not_end_are_read_once() {
-        for piece in ["<a ", "<a href=", "<!--", "<script>", "<a href='", "<img srcset=','"] {
-            let hostile = piece.repeat(200_000);
-            absolute(&hostile, &Base::new("https://a.example/"));
         }
     }
 

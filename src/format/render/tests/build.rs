@@ -9,10 +9,8 @@ use tidegate_core::model::{
 use tidegate_core::xml::doc::{self, Doc};
 use tidegate_core::xml::{self, tag};
 
-/// The time that everything here happens at.
 pub const NOW: i64 = 1_795_191_605;
 
-/// A feed, ready to render.
 #[derive(Debug)]
 pub struct Feed {
     pub skeleton: Skeleton,
@@ -27,20 +25,17 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// A document as the parser reads it, which is to be of this format.
     pub fn new(format: Format, document: &str) -> Self {
         let feed = Self::read(document);
         assert_eq!(feed.skeleton.format, format, "{document}");
         feed
     }
 
-    /// A document as the parser reads it.
     pub fn read(document: &str) -> Self {
         let (skeleton, entries) = cut(document);
         Self::of(skeleton, entries.into_iter().map(item).collect())
     }
 
-    /// Puts a feed together.
     pub fn of(skeleton: Skeleton, items: Vec<Item>) -> Self {
         let state = state(skeleton.format);
         let (addresses, history) = (addresses(), HistoryPlace::default());
@@ -57,7 +52,6 @@ impl Feed {
         text
     }
 
-    /// Renders a view.
     pub fn render_unchecked(&self, kind: ViewKind) -> String {
         let tick = |seconds| Some(Tick::at(Time::from_unix(NOW + seconds)));
         let page = Page {
@@ -78,7 +72,6 @@ impl Feed {
         document(&page)
     }
 
-    /// Renders the reader view.
     pub fn reader(&self) -> String {
         self.render(ViewKind::Reader)
     }
@@ -92,7 +85,6 @@ impl Feed {
     }
 }
 
-/// The addresses that documents name here.
 pub fn addresses() -> Addresses {
     Addresses {
         reader: "https://gate.example/feeds/news".to_owned(),
@@ -109,7 +101,6 @@ pub fn addresses() -> Addresses {
     }
 }
 
-/// A feed's state.
 pub fn state(format: Format) -> FeedState {
     FeedState {
         revision: Revision(7),
@@ -130,7 +121,6 @@ pub fn item(markup: Markup) -> Item {
     item_as(markup, &published)
 }
 
-/// A live item with a published id.
 pub fn item_as(markup: Markup, published_id: &str) -> Item {
     let winner = version(1, markup);
     Item {
@@ -144,7 +134,6 @@ pub fn item_as(markup: Markup, published_id: &str) -> Item {
     }
 }
 
-/// A version with a history of so many updates.
 pub fn version(updates: u32, markup: Markup) -> Version<Markup> {
     let update = |n: u32| Update {
         sequence: Count::new(n).unwrap(),
@@ -163,7 +152,6 @@ pub fn version(updates: u32, markup: Markup) -> Version<Markup> {
     }
 }
 
-/// The same item, deleted.
 pub fn deleted(mut item: Item) -> Item {
     item.shared.winner = version(2, item.shared.winner.data);
     item.shared.winner.deleted = true;
@@ -171,7 +159,6 @@ pub fn deleted(mut item: Item) -> Item {
     item
 }
 
-/// Cuts a document into its skeleton and its entries.
 pub fn cut(document: &str) -> (Skeleton, Vec<Markup>) {
     let limits = parse::Limits::default();
     let decoded = parse::decode(document.as_bytes(), None, &limits).unwrap();

@@ -4,15 +4,13 @@ use super::build::{Feed, deleted};
 use super::fixtures;
 use crate::golden;
 use crate::parse::{self, Limits};
-use crate::render::{HistoryPlace, ViewKind};
-use tidegate_core::model::{Format, Time};
+use crate::render::{ArchiveDocument, HistoryPlace, LinkForms, ViewKind};
+use tidegate_core::model::Format;
 
-/// The JSON Feed of the fixtures.
 pub fn json_feed() -> Feed {
     Feed::new(Format::JsonFeed, fixtures::JSON)
 }
 
-/// The feed of every format.
 pub fn all() -> Vec<(&'static str, Feed)> {
     vec![
         ("atom10", Feed::new(Format::Atom10, fixtures::ATOM10)),
@@ -25,6 +23,20 @@ pub fn all() -> Vec<(&'static str, Feed)> {
     ]
 }
 
+const AT: &str = "https://gate.example/feeds/news";
+
+/// The place of an archive between two others.
+fn place() -> HistoryPlace {
+    HistoryPlace {
+        previous: Some(format!("{AT}/archive/b")),
+        archive: Some(ArchiveDocument {
+            own: format!("{AT}/archive/c"),
+            next: Some(format!("{AT}/archive/d")),
+        }),
+        ..HistoryPlace::default()
+    }
+}
+
 /// What readers have of a feed with archives; the sync view; the complete view of a feed that lists all that it has;
 /// and an archive between two others. The last item was deleted, and a hub is told of everything.
 #[test]
@@ -34,13 +46,13 @@ fn every_format_and_view() {
         let gone = deleted(feed.items.pop().unwrap());
         feed.items.push(gone.clone());
         feed.deleted = vec![gone];
-        let older = HistoryPlace { archive: None, ..super::history::place() };
+        let older = HistoryPlace { archive: None, ..place() };
         let whole = HistoryPlace { complete: true, ..HistoryPlace::default() };
         for (view, kind, history) in [
             ("reader", ViewKind::Reader, older),
             ("sync", ViewKind::Sync, HistoryPlace::default()),
             ("complete", ViewKind::Complete, whole),
-            ("archive", ViewKind::Reader, super::history::place()),
+            ("archive", ViewKind::Reader, place()),
         ] {
             feed.history = history;
             let text = feed.render(kind);
@@ -53,16 +65,32 @@ fn every_format_and_view() {
 }
 
 #[test]
-fn nothing_depends_on_anything_but_the_page() {
+fn what_is_known_of_an_entry_spares_a_look_and_changes_nothing() {
     for (_, mut feed) in all() {
         let before = feed.reader();
-        // What is known of an entry spares a look, and changes nothing.
         let slots = feed.items.iter_mut().map(|item| &mut item.shared.winner.data.slots);
         slots.for_each(|slots| slots.is_absolute = false);
         assert_eq!(feed.reader(), before);
-        feed.state.updated_at = Time::from_unix(super::build::NOW + 1);
-        let after = feed.reader();
-        let differ = before.bytes().zip(after.bytes()).filter(|(a, b)| a != b).count();
-        assert_eq!((before.len(), differ), (after.len(), 1));
     }
+}
+
+#[test]
+fn each_form_has_its_links() {
+    let archive = ArchiveDocument { own: "o".to_owned(), next: Some("n".to_owned()) };
+    let mut place = HistoryPlace { previous: Some("p".to_owned()), ..HistoryPlace::default() };
+    assert_eq!(place.links("c"), [("prev-archive", "p"), ("previous", "p")]);
+    assert_eq!(place.mark(), None);
+    place.archive = Some(archive);
+    let all = [("current", "c"), ("prev-archive", "p"), ("previous", "p"), ("next-archive", "n")];
+    assert_eq!(place.links("c"), all);
+    assert_eq!(place.mark(), Some("archive"));
+    place.forms = LinkForms { draft05: true, rfc5005: false };
+    assert_eq!(place.links("c"), [("current", "c"), ("previous", "p")]);
+    place.forms = LinkForms { draft05: false, rfc5005: true };
+    assert_eq!(place.links("c"), [("current", "c"), ("prev-archive", "p"), ("next-archive", "n")]);
+    place.forms = LinkForms { draft05: false, rfc5005: false };
+    assert_eq!(place.links("c"), [("current", "c")], "an archive leads to its feed");
+    let complete = HistoryPlace { complete: true, ..HistoryPlace::default() };
+    assert!(complete.links("c").is_empty(), "no archive links beside fh:complete");
+    assert_eq!(complete.mark(), Some("complete"));
 }

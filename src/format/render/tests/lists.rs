@@ -4,7 +4,7 @@ use super::build::{Feed, NOW, version};
 use crate::parse::opml::{Outline, OutlineList, read};
 use crate::parse::{self, Limits};
 use crate::render::ViewKind;
-use tidegate_core::model::{Item, ItemStatus, OUTLINE_DEPTH, Shared, SyncId, Tick, Time, Version};
+use tidegate_core::model::{ItemStatus, OUTLINE_DEPTH, Shared, SyncId, Time, Version};
 
 /// A feed of what a list says, each item by the sync id `x.` and its text.
 fn feed(outlines: &str) -> Feed {
@@ -71,59 +71,45 @@ fn a_tombstone_has_nothing_in_it() {
     assert_eq!(tree(&shown(&feed, ViewKind::Reader)), "a b");
 }
 
-/// SSE 0.91 section 4.4.2: of what stands in itself the item of the lowest id comes to the root and is
-/// in conflict; nothing is lost.
 #[test]
 fn what_stands_in_itself_is_brought_to_the_root() {
-    let feed = |outlines: &str| {
-        let mut all = outlines.to_owned();
-        for name in ["a", "b", "c"] {
-            all = all.replace(
-                &format!("'{name}'"),
-                &format!("'{name}' xmlUrl='http://{name}.example/'"),
-            );
-        }
-        feed(&all)
+    let outline = |name: &str, inside: &str| {
+        format!("<outline text='{name}' xmlUrl='http://{name}.example/'>{inside}</outline>")
     };
-    let mut one = feed("<outline text='b'><outline text='c'/></outline>");
-    let other = feed("<outline text='c'><outline text='a'><outline text='b'/></outline></outline>");
+    let mut one = feed(&outline("b", &outline("c", "")));
+    let other = feed(&outline("c", &outline("a", &outline("b", ""))));
     let b = other.items.iter().find(|item| item.shared.winner.id == id("b")).unwrap();
     one.items[0] = b.clone();
     one.items.push(other.items[1].clone());
-    let list = shown(&one, ViewKind::Complete);
-    assert_eq!(tree(&list), "a! a/b a/b/c");
+    assert_eq!(tree(&shown(&one, ViewKind::Complete)), "a! a/b a/b/c");
 }
 
 #[test]
 fn versions_in_conflict_are_kept_whole() {
-    let mut feed = feed("<outline text='f'><outline text='a' xmlUrl='http://a/'/></outline>");
-    let lost =
-        feed_item("<outline text='f'><outline text='lost' xmlUrl='http://l/' z='1'/></outline>", 1);
+    let folder = |inside: &str| feed(&format!("<outline text='f'>{inside}</outline>"));
+    let mut feed = folder("<outline text='a' xmlUrl='http://a/'/>");
+    let lost = folder("<outline text='lost' xmlUrl='http://l/' z='1'/>").items.remove(1);
     let lost = Version { id: id("a"), ..lost.shared.winner };
     feed.items[1].shared = Shared {
         winner: Version { id: id("a"), ..version(2, feed.items[1].shared.winner.data.clone()) },
         conflicts: vec![lost],
     };
     let text = feed.render(ViewKind::Complete);
-    assert_eq!(tree(&shown(&feed, ViewKind::Complete)), "f f/a!");
+    // Readers are shown that there is one, and none of it.
+    for kind in [ViewKind::Complete, ViewKind::Reader] {
+        assert_eq!(tree(&shown(&feed, kind)), "f f/a!");
+    }
     assert!(!text.contains("outline:id=\"\""), "{text}");
     // Read again, it is the same item with the same version in conflict, in the same place.
     let decoded = parse::decode(text.as_bytes(), None, &Limits::default()).unwrap();
     let document = parse::document(&decoded.text, None, &Limits::default()).unwrap();
     let shared = document.entries[1].shared().unwrap();
-    assert_eq!(shared.conflicts.len(), 1, "{text}");
-    let markup = &shared.conflicts[0].data;
-    assert_eq!(markup.card.title, "lost");
-    assert!(markup.xml.contains("z=\"1\""), "{}", markup.xml);
-    let parent = |xml: &str| {
-        xml.split_once("parent ref=\"").unwrap().1.split_once('"').unwrap().0.to_owned()
-    };
-    assert_eq!(parent(&markup.xml), parent(&document.entries[1].markup));
-    assert_eq!(
-        tree(&shown(&feed, ViewKind::Reader)),
-        "f f/a!",
-        "readers are shown that there is one, and none of it"
-    );
+    let [lost] = shared.conflicts.as_slice() else { panic!("{text}") };
+    assert_eq!(lost.data.card.title, "lost");
+    assert!(lost.data.xml.contains("z=\"1\""), "{}", lost.data.xml);
+    let parent =
+        |xml: &str| xml.split("parent ref=\"").nth(1).unwrap().split('"').next().map(str::to_owned);
+    assert_eq!(parent(&lost.data.xml), parent(&document.entries[1].markup));
 }
 
 /// Folders of one name stand apart in an aggregate of two lists.
@@ -153,35 +139,20 @@ fn folders_of_two_lists_do_not_mix() {
 }
 
 #[test]
-fn attributes_that_mean_the_same_stand_once() {
-    let mut feed = feed("<outline text='a' xmlns:x='urn:x' x:n='1'/>");
-    let data = &mut feed.items[0].shared.winner.data;
-    data.xml = data.xml.replace(" x:n=", " xmlns:y=\"urn:x\" y:n=\"2\" x:n=");
-    let text = feed.render(ViewKind::Reader);
-    assert_eq!(text.matches(":n=").count(), 1, "{text}");
-}
-
-fn feed_item(outlines: &str, at: usize) -> Item {
-    feed(outlines).items.remove(at)
-}
-
-#[test]
 fn what_stands_too_deep_stands_beside() {
     let mut feed = feed("<outline text='0'/>");
-    let mut items = Vec::new();
+    let first = feed.items.remove(0);
     let mut parent = String::from("body");
     for at in 0..OUTLINE_DEPTH + 20 {
-        let mut item = feed_item("<outline text='0'/>", 0);
+        let mut item = first.clone();
         let own = format!("x-outline:{at}");
-        let xml = item.shared.winner.data.xml.replace("ref=\"body\"", &format!("ref=\"{parent}\""));
-        item.shared.winner.data.xml = xml;
+        let data = &mut item.shared.winner.data;
+        data.xml = data.xml.replace("ref=\"body\"", &format!("ref=\"{parent}\""));
         item.shared.winner.id = id(&at.to_string());
         item.published_id.clone_from(&own);
-        item.tick = Tick::at(Time::from_unix(NOW));
         parent = own;
-        items.push(item);
+        feed.items.push(item);
     }
-    feed.items = items;
     let list = read(&feed.render_unchecked(ViewKind::Reader)).unwrap();
     assert!(list.problems.is_empty() && list.is_whole, "{:?}", list.problems);
     assert_eq!(list.outlines.len(), OUTLINE_DEPTH + 20);
@@ -190,11 +161,16 @@ fn what_stands_too_deep_stands_beside() {
 /// A publisher of entries can say anything: it makes no outline of what nobody listed.
 #[test]
 fn an_entry_is_one_outline_and_stands_where_it_says() {
-    let mut feed = feed("<outline text='a'><outline text='b'/></outline><outline text='c'/>");
+    let mut feed = feed(
+        "<outline text='a'><outline text='b'/></outline><outline text='c' xmlns:x='urn:x' x:n='1'/>",
+    );
     feed.items[0].published_id = "body".to_owned();
     let markup = &mut feed.items[2].shared.winner.data;
     let extra = "<z xmlns=''><outline text='y'/></z><outline xmlns='' text='z'/></outline:outline>";
     markup.xml = markup.xml.replace("</outline:outline>", extra);
+    // Attributes that mean the same stand once.
+    markup.xml = markup.xml.replace(" x:n=", " xmlns:y=\"urn:x\" y:n=\"2\" x:n=");
+    assert_eq!(feed.reader().matches(":n=").count(), 1);
     let list = shown(&feed, ViewKind::Reader);
     assert_eq!(tree(&list), "a a/b c");
 }

@@ -41,14 +41,10 @@ fn seal_of(
         order: &order,
         tick: tick(100),
     };
-    seal(chain, &policy(entries), unsealed)
+    seal(chain, &Policy { entries, ..Policy::default() }, unsealed)
 }
 
 const NEWS: (&str, &str) = ("news", "gate.example");
-
-fn policy(entries: u32) -> Policy {
-    Policy { entries, ..Policy::default() }
-}
 
 fn names(seal: &Seal) -> Vec<&str> {
     seal.items.iter().map(SyncId::as_str).collect()
@@ -60,11 +56,17 @@ fn a_segment_is_due_when_it_is_full_or_an_unsealed_entry_leaves() {
     let old = known("old", 10, false);
     let new = known("new", 11, false);
     let gone = known("gone", 11, true);
-    assert!(!is_due(&chain, &policy(5), []));
-    assert!(is_due(&chain, &policy(4), []));
-    assert!(!is_due(&chain, &policy(5), [&old, &gone]));
-    assert!(is_due(&chain, &policy(5), [&old, &new]));
-    assert!(is_due(&Chain::default(), &policy(5), [&old]), "nothing was ever sealed");
+    let never = Chain::default();
+    for (chain, entries, leaving, due) in [
+        (&chain, 5, &[][..], false),
+        (&chain, 4, &[], true),
+        (&chain, 5, &[&old, &gone], false),
+        (&chain, 5, &[&old, &new], true),
+        (&never, 5, &[&old], true),
+    ] {
+        let policy = Policy { entries, ..Policy::default() };
+        assert_eq!(is_due(chain, &policy, leaving.iter().copied()), due, "{entries} {leaving:?}");
+    }
 }
 
 #[test]
@@ -81,12 +83,8 @@ fn a_segment_lists_the_newest_first_and_follows_the_one_before() {
     assert_eq!(chain.newest.as_ref(), Some(&seals[1].id));
     assert_eq!((chain.sealed, chain.unsealed), (Some(tick(100)), 0));
     assert_eq!(seals[0].id.as_str().len(), 24);
-}
-
-#[test]
-fn an_id_that_a_living_item_bears_is_not_said_to_be_deleted() {
-    let mut twin = known("twin", 2, true);
-    twin.published_id = "urn:a".to_owned();
+    // An id that a living item bears is not said to be deleted.
+    let twin = LedgerEntry { published_id: "urn:a".to_owned(), ..known("twin", 2, true) };
     let items = [known("a", 1, false), twin, known("gone", 2, true)];
     let seals = seal_of(NEWS, &items, &["a"], &mut Chain::default(), 9);
     assert_eq!(names(&seals[0]), ["gone", "a"]);

@@ -29,7 +29,6 @@ struct Bench {
 }
 
 impl Bench {
-    /// With a local feed.
     async fn new() -> Self {
         let clock = ManualClock::at(Time::from_unix(NOW));
         let endpoint = EndpointId::own("gate").unwrap();
@@ -107,7 +106,6 @@ impl Bench {
         .await;
     }
 
-    /// The item as others would get it.
     async fn shared(&self, id: &SyncId) -> Shared<Markup> {
         self.item(id).await.shared
     }
@@ -153,7 +151,6 @@ fn written(title: &str) -> CheckedEntry {
     .unwrap()
 }
 
-/// Lets a minute pass.
 fn pass(clock: &ManualClock) {
     clock.set(now(clock).plus(Duration::from_secs(60)));
 }

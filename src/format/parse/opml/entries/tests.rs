@@ -84,7 +84,9 @@ fn what_is_short_does_not_become_long() {
 
 #[test]
 fn other_documents_are_none() {
-    for text in ["", "{}", "<rss/>", "<!-- <opml> --><feed/>", "opml", "<html><opml/></html>"] {
+    let json = r#"{"version":"https://jsonfeed.org/version/1.1","title":"t","items":[
+        {"id":"1","content_html":"<opml version='2.0'> is how lists of feeds begin"}]}"#;
+    for text in ["", json, "<rss/>", "<!-- <opml> --><feed/>", "opml", "<html><opml/></html>"] {
         assert_eq!(transcoded(text), Ok(None), "{text}");
     }
     let limits = Limits { entries: 1, ..Limits::default() };
@@ -123,18 +125,8 @@ fn no_outline_is_called_the_root() {
 #[test]
 fn nothing_of_a_list_is_repeated_without_bound() {
     let much = "u".repeat(1 << 20);
-    let folder = opml(&format!("<outline text='{much}'>{}</outline>", "<outline/>".repeat(20)));
-    let (atom, _) = within(&folder, &Limits::default()).unwrap().unwrap();
-    assert!(atom.len() < much.len() + 10_000, "{}", atom.len());
     let inside = "<q:n/>".repeat(40);
     let named = format!("<outline text='a' xmlns:q='urn:{much}' q:a='1'>{inside}</outline>");
     let (atom, _) = within(&opml(&named), &Limits::default()).unwrap().unwrap();
     assert!(atom.len() < 10_000, "{}", atom.len());
-}
-
-#[test]
-fn json_that_speaks_of_opml_is_no_list() {
-    let text = r#"{"version":"https://jsonfeed.org/version/1.1","title":"t","items":[
-        {"id":"1","content_html":"<opml version='2.0'> is how lists of feeds begin"}]}"#;
-    assert_eq!(transcoded(text).unwrap(), None);
 }

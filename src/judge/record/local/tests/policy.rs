@@ -84,28 +84,6 @@ fn what_each_policy_keeps() {
     assert!(result == Some(KEPT_PREFERRED) && item.winner.deleted);
 }
 
-/// Two endpoints that each prefer the other, and always see what the other was a step before: the
-/// worst that can be, for each always has something to answer.
-#[test]
-fn answers_to_answers_end() {
-    let mut last = [edited(&first(), 0, "a", 5), edited(&first(), 1, "b", 6)];
-    let mut sent = last.clone();
-    let policies = [ConflictPolicy::Prefer(by(1)), ConflictPolicy::Prefer(by(0))];
-    let mut made = 0;
-    for round in 0..100 {
-        let seen = sent.clone();
-        sent = last.clone();
-        for at in 0..2 {
-            let (item, settled) = exchange(at, &last[at], &seen[1 - at], &policies[at], 10 + round);
-            made += usize::from(matches!(settled, Some(KEPT_WINNER | KEPT_PREFERRED)));
-            last[at] = item;
-        }
-    }
-    assert!(made <= 4 * TURNS, "{made} resolutions");
-    assert_eq!(last[0], last[1]);
-    assert!(last[0].conflicts.is_empty());
-}
-
 #[derive(Debug, Clone)]
 enum Act {
     Edit,
@@ -198,31 +176,6 @@ proptest! {
         for item in &last {
             prop_assert!(item.conflicts.is_empty());
             prop_assert_eq!(item, &last[0]);
-        }
-    }
-
-    /// What the policy makes never takes anything back, and leaves nothing to decide.
-    #[test]
-    fn a_policy_leaves_a_well_made_item(
-        texts in proptest::collection::vec((0..4_usize, "[ab]", 0..4_i64), 1..8),
-        policy in policy(),
-    ) {
-        let mut item = first();
-        for (at, text, seconds) in texts {
-            item = sync::merge(item, edited(&first(), at, &text, seconds)).unwrap();
-        }
-        let before = item.clone();
-        let settled = settle_by_policy(&mut item, &policy, stamp(4, 9)).unwrap();
-        prop_assert!(item.conflicts.is_empty());
-        prop_assert!(item.winner.updates >= before.winner.updates);
-        let makes = matches!(settled, Some(KEPT_WINNER | KEPT_PREFERRED));
-        prop_assert_eq!(item.winner.updates > before.winner.updates, makes);
-        if makes {
-            for version in std::iter::once(&before.winner).chain(&before.conflicts) {
-                let again = sync::merge(item.clone(), Shared::new(version.clone())).unwrap();
-                let same = again.conflicts.is_empty() || version.data == before.winner.data;
-                prop_assert!(same, "{:?}", version);
-            }
         }
     }
 }

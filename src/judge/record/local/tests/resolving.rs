@@ -6,11 +6,6 @@ fn resolve(id: &SyncId, keep: Resolution) -> Act {
     Act::Resolve { id: id.clone(), keep, conflicts: None, expected: None }
 }
 
-fn titles(item: &Shared<Markup>) -> (String, Vec<String>) {
-    let title = |version: &Version<Markup>| version.data.card.title.clone();
-    (title(&item.winner), item.conflicts.iter().map(title).collect())
-}
-
 /// Whoever has a version that was resolved is not asked again.
 async fn is_settled(bench: &Bench, id: &SyncId, before: &Shared<Markup>) {
     let now = bench.shared(id).await;
@@ -22,49 +17,48 @@ async fn is_settled(bench: &Bench, id: &SyncId, before: &Shared<Markup>) {
     }
 }
 
+/// Also of an item of another publisher.
 #[tokio::test]
-async fn the_winner_is_kept_and_nobody_is_asked_twice() {
-    let bench = Bench::new().await;
-    let id = bench.contested().await;
-    let before = bench.shared(&id).await;
-    assert_eq!(titles(&before).1.len(), 2, "{:?}", titles(&before));
-    assert_eq!(bench.known(&id).await.conflicts, 2);
-    let done = bench.act(resolve(&id, Resolution::Winner)).await.unwrap();
-    assert_eq!((done.conflicts, done.updates), (0, before.winner.updates.next().unwrap()));
-    let after = bench.shared(&id).await;
-    assert_eq!(titles(&after), (titles(&before).0, Vec::new()));
-    assert_eq!(bench.known(&id).await.conflicts, 0);
-    assert!(bench.snapshot().await.unwrap().conflicts.is_empty());
-    is_settled(&bench, &id, &before).await;
-    assert_eq!(bench.act(resolve(&id, Resolution::Winner)).await, Err(ActError::NoConflict));
-    let events = bench.store.events(&bench.feed, 1).await.unwrap();
-    assert_eq!(events[0].reason, "a conflict with 2 versions was resolved: the winner was kept");
-}
-
-#[tokio::test]
-async fn a_loser_is_taken_or_a_new_text_written() {
-    for number in 0..2 {
-        let bench = Bench::new().await;
+async fn what_is_kept_is_the_item_and_nobody_is_asked_twice() {
+    for (keep, said) in [
+        (Resolution::Winner, "the winner was kept"),
+        (Resolution::Conflict(0), "that had lost was taken"),
+        (Resolution::Conflict(1), "that had lost was taken"),
+        (Resolution::New(written("agreed")), "a new text was written"),
+    ] {
+        let mut bench = Bench::new().await;
         let id = bench.contested().await;
         let before = bench.shared(&id).await;
-        let wanted = before.conflicts[number].data.clone();
-        bench.act(resolve(&id, Resolution::Conflict(number))).await.unwrap();
-        // It says when it came to say so, and else what it said.
-        let taken = bench.item(&id).await.shared.winner.data;
-        let updated = bench.known(&id).await.updated;
-        assert!(updated > wanted.card.updated, "{updated:?}");
-        let dated = tidegate_format::parse::Amendment { updated, ..Default::default() };
-        assert_eq!(Some(taken), tidegate_format::parse::amended_markup(&wanted, &dated));
-        assert_eq!(bench.known(&id).await.title, wanted.card.title);
+        assert_eq!((before.conflicts.len(), bench.known(&id).await.conflicts), (2, 2));
+        bench.options.sharing.local = false;
+        let mut snapshot = bench.snapshot().await.unwrap();
+        snapshot.known[0].origin = Origin::Upstream;
+        pass(&bench.clock);
+        let act = resolve(&id, keep.clone());
+        let (verdict, done) = super::act(&bench.round(Some(&snapshot)), &act).unwrap();
+        bench.store.commit(verdict.change.unwrap()).await.unwrap();
+        assert_eq!((done.conflicts, done.updates), (0, before.winner.updates.next().unwrap()));
+        let (after, known) = (bench.shared(&id).await, bench.known(&id).await);
+        match keep {
+            Resolution::Winner => assert_eq!(after.winner.data, before.winner.data),
+            // It says when it came to say so, and else what it said.
+            Resolution::Conflict(number) => {
+                let lost = &before.conflicts[number].data;
+                assert!(known.updated > lost.card.updated, "{:?}", known.updated);
+                let dated = Amendment { updated: known.updated, ..Amendment::default() };
+                let wanted = tidegate_format::parse::amended_markup(lost, &dated);
+                assert_eq!(Some(&after.winner.data), wanted.as_ref());
+            }
+            Resolution::New(_) => assert_eq!(bench.titles().await, ["agreed"]),
+        }
+        assert_eq!((known.conflicts, known.title), (0, after.winner.data.card.title.clone()));
+        assert!(bench.snapshot().await.unwrap().conflicts.is_empty());
         is_settled(&bench, &id, &before).await;
+        assert_eq!(bench.act(act).await, Err(ActError::NoConflict));
+        let events = bench.store.events(&bench.feed, 1).await.unwrap();
+        assert!(events[0].reason.starts_with("a conflict with 2 versions was resolved: "));
+        assert!(events[0].reason.ends_with(said), "{}", events[0].reason);
     }
-    let bench = Bench::new().await;
-    let id = bench.contested().await;
-    let before = bench.shared(&id).await;
-    bench.act(resolve(&id, Resolution::New(written("agreed")))).await.unwrap();
-    assert_eq!(bench.titles().await, ["agreed"]);
-    assert_eq!(bench.known(&id).await.title, "agreed");
-    is_settled(&bench, &id, &before).await;
 }
 
 #[tokio::test]
@@ -113,69 +107,30 @@ async fn a_page_that_is_old_resolves_nothing() {
 
 #[tokio::test]
 async fn a_deletion_in_conflict_can_be_taken_and_a_winner_that_is_one_undone() {
-    let bench = Bench::new().await;
-    let id = bench.create("first").await;
-    let start = bench.shared(&id).await;
-    let mut fork = start.clone();
-    sync::delete(&mut fork, stamp(&bench.clock, "one")).unwrap();
-    let act = change(&id, ItemAct::Update(written("ours")));
-    bench.act(act).await.unwrap();
-    bench.merge(fork).await;
-    let before = bench.shared(&id).await;
-    assert!(!before.winner.deleted && before.conflicts[0].deleted);
-    let done = bench.act(resolve(&id, Resolution::Conflict(0))).await.unwrap();
-    assert!(done.deleted);
-    assert!(bench.titles().await.is_empty());
-    assert_eq!(bench.item(&id).await.shared.winner.data.card.title, "ours", "the last bytes stay");
-    is_settled(&bench, &id, &before).await;
-
-    // The other way round: a deletion wins, and the loser is taken.
-    let bench = Bench::new().await;
-    let id = bench.create("first").await;
-    let mut fork = bench.shared(&id).await;
-    sync::update(&mut fork, text("of one"), stamp(&bench.clock, "one")).unwrap();
-    bench.act(change(&id, ItemAct::Delete)).await.unwrap();
-    bench.merge(fork).await;
-    assert!(bench.titles().await.is_empty());
-    let done = bench.act(resolve(&id, Resolution::Conflict(0))).await.unwrap();
-    assert!(!done.deleted);
-    assert_eq!(bench.titles().await, ["of one"]);
-    let events = bench.store.events(&bench.feed, 1).await.unwrap();
-    assert_eq!(events[0].kind, EventKind::Undeleted);
-}
-
-/// FeedSync section 3.2 step 4.
-#[tokio::test]
-async fn an_update_takes_in_what_this_endpoint_lost_itself() {
-    let bench = Bench::new().await;
-    let id = bench.create("first").await;
-    let start = bench.shared(&id).await;
-    let update = |title: &str| change(&id, ItemAct::Update(written(title)));
-    bench.act(update("ours")).await.unwrap();
-    let mut fork = start;
-    for title in ["of one", "of one again"] {
-        sync::update(&mut fork, text(title), stamp(&bench.clock, "one")).unwrap();
+    for wins in [false, true] {
+        let bench = Bench::new().await;
+        let id = bench.create("first").await;
+        let mut fork = bench.shared(&id).await;
+        let theirs = stamp(&bench.clock, "one");
+        let ours = if wins {
+            sync::update(&mut fork, text("of one"), theirs).unwrap();
+            ItemAct::Delete
+        } else {
+            sync::delete(&mut fork, theirs).unwrap();
+            ItemAct::Update(written("ours"))
+        };
+        bench.act(change(&id, ours)).await.unwrap();
+        bench.merge(fork).await;
+        let before = bench.shared(&id).await;
+        assert_eq!((before.winner.deleted, before.conflicts[0].deleted), (wins, !wins));
+        let done = bench.act(resolve(&id, Resolution::Conflict(0))).await.unwrap();
+        assert_eq!(done.deleted, !wins);
+        // The last bytes of what is deleted stay.
+        let title = if wins { "of one" } else { "ours" };
+        assert_eq!(bench.item(&id).await.shared.winner.data.card.title, title);
+        assert_eq!(bench.titles().await.len(), usize::from(wins));
+        let events = bench.store.events(&bench.feed, 1).await.unwrap();
+        let kind = if wins { EventKind::Undeleted } else { EventKind::Deleted };
+        assert_eq!(events[0].kind, kind);
     }
-    bench.merge(fork).await;
-    let before = bench.shared(&id).await;
-    assert_eq!(titles(&before), ("of one again".to_owned(), vec!["ours".to_owned()]));
-    let done = bench.act(update("after all")).await.unwrap();
-    assert_eq!(done.conflicts, 0);
-    is_settled(&bench, &id, &before).await;
-}
-
-/// What is in conflict with an item of another publisher can be resolved too.
-#[tokio::test]
-async fn conflicts_of_every_feed_can_be_resolved() {
-    let mut bench = Bench::new().await;
-    let id = bench.contested().await;
-    bench.options.sharing.local = false;
-    let before = bench.shared(&id).await;
-    let mut snapshot = bench.snapshot().await.unwrap();
-    snapshot.known[0].origin = Origin::Upstream;
-    let (verdict, _) =
-        super::super::act(&bench.round(Some(&snapshot)), &resolve(&id, Resolution::Winner))
-            .unwrap();
-    bench.store.commit(verdict.change.unwrap()).await.unwrap();
-    is_settled(&bench, &id, &before).await;
 }

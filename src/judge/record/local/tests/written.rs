@@ -1,7 +1,6 @@
 //! What is taken as an entry, and what is said of what is not.
 
 use super::*;
-use proptest::prelude::*;
 use tidegate_core::xml::ns::ATOM;
 
 fn kept(entry: &CheckedEntry) -> Markup {
@@ -44,9 +43,7 @@ fn what_is_wrong_is_said_with_its_line() {
     let said = |body: &str| CheckedEntry::atom(body).unwrap_err();
     for (body, line, words) in [
         ("", Some(1), "root must be an Atom entry"),
-        ("hello", Some(1), "root must be an Atom entry"),
         ("<html><body/></html>", Some(1), "root must be an Atom entry"),
-        ("<entry/>", None, "no title"),
         ("<entry>\n<title> </title></entry>", None, "no title"),
         ("<entry><title>A</title><id>7</id></entry>", None, "no absolute address"),
         ("<entry>\n<title>A</b>\n</entry>", Some(2), ""),
@@ -55,7 +52,6 @@ fn what_is_wrong_is_said_with_its_line() {
         ("<entry><title>A</title></entry> and more", None, "nothing but"),
         ("more <entry><title>A</title></entry>", Some(1), "nothing but"),
         ("<title>Mine</title><entry><title>A</title></entry>", Some(1), "the root is <title>"),
-        ("<item><title>A</title></item>", Some(1), "root must be an Atom entry"),
         ("<foo/>", Some(1), "the root is <foo>; the root must be an Atom entry"),
         ("{\"title\":1}", Some(1), "no XML; the root must be an Atom entry"),
         ("<entry xmlns='urn:x'><title>A</title></entry>", Some(1), "another namespace"),
@@ -84,28 +80,21 @@ fn what_xml_or_rfc_4287_forbids_is_refused_at_its_line() {
         ("<title>B</title>".to_owned(), 3, "one <title>"),
         (twice("<id>urn:x</id>"), 4, "one <id>"),
         (twice(&dated("updated", date)), 4, "one <updated>"),
-        (twice(&dated("published", date)), 4, "one <published>"),
         (twice("<summary>A</summary>"), 4, "one <summary>"),
         (twice(""), 0, ""),
         (format!("{0}{0}", "<content>A</content>"), 3, "one <content>"),
         (dated("updated", "yesterday"), 3, "such as 2026-11-20T16:20:05Z"),
-        (dated("updated", "Fri, 20 Nov 2026 16:20:05 GMT"), 3, "such as"),
-        (dated("published", "2026-01-02"), 3, "such as"),
-        (dated("published", "2026-01-02 03:04:05Z"), 3, "such as"),
         (dated("published", "2026-13-02T03:04:05Z"), 3, "such as"),
         (dated("updated", ""), 3, "such as"),
-        ("<updated/>".to_owned(), 3, "such as"),
         (dated("updated", "2026-01-02T03:04:05.25+01:00"), 0, ""),
         (dated("published", "2026-01-02T03:04:&#48;5Z"), 0, ""),
         ("<id> </id>".to_owned(), 3, "<id> is empty"),
-        ("<link/>".to_owned(), 3, "href"),
         ("<link href=' '/>".to_owned(), 3, "href"),
         ("<link href='javascript:x'/>".to_owned(), 3, "http or https"),
         ("<link href='java&#10;script:x'/>".to_owned(), 3, "http or https"),
         ("<link href='/there'/><link href='https://example.org/'/>".to_owned(), 0, ""),
         ("<author><email>a@b.c</email></author>".to_owned(), 3, "one <name>"),
         ("<author><name> </name></author>".to_owned(), 3, "one <name>"),
-        ("<author>A</author>".to_owned(), 3, "one <name>"),
         ("<author><name>A</name></author>".to_owned(), 0, ""),
         ("<category label='x'/>".to_owned(), 3, "term"),
         ("<category term='x'/>".to_owned(), 0, ""),
@@ -114,7 +103,6 @@ fn what_xml_or_rfc_4287_forbids_is_refused_at_its_line() {
         ("<content type='text/markdown'>A</content>".to_owned(), 0, ""),
         ("<content type='image/svg+xml'><svg xmlns='urn:s'/></content>".to_owned(), 0, ""),
         ("<content type='html'><p>A</p></content>".to_owned(), 3, "&lt;"),
-        ("<content><p>A</p></content>".to_owned(), 3, "&lt;"),
         ("<content type='xhtml'>A</content>".to_owned(), 3, "<div"),
         ("<content type='xhtml'><div>A</div></content>".to_owned(), 3, "<div"),
         (
@@ -128,13 +116,6 @@ fn what_xml_or_rfc_4287_forbids_is_refused_at_its_line() {
         ("<content src='/a.png' type='image/png'>A</content>".to_owned(), 3, "src"),
         ("<content src='/a.png' type='image/png'/>".to_owned(), 0, ""),
         ("and this".to_owned(), 3, "between the elements"),
-        (
-            "<sx:sync xmlns:sx='http://feedsync.org/2007/feedsync' id='a' updates='1'>\
-             <sx:history sequence='1' by='b'/></sx:sync>"
-                .to_owned(),
-            3,
-            "leave sx:sync out: it is made here",
-        ),
         (
             "<s:sync xmlns:s='http://www.microsoft.com/schemas/sse'/>".to_owned(),
             3,
@@ -213,26 +194,5 @@ fn fields_become_an_entry_whatever_stands_in_them() {
     ] {
         let error = CheckedEntry::fields(&fields).unwrap_err();
         assert!(error.message.contains(why), "{error}");
-    }
-}
-
-proptest! {
-    /// Whatever is sent: what is taken can be read, is one entry, and says what was sent.
-    #[test]
-    fn no_body_is_too_strange(body in "(<|>|entry|/|title|id|=|'|\\PC| |\n|&|;){0,60}") {
-        if let Ok(entry) = CheckedEntry::atom(&body) {
-            prop_assert!(!kept(&entry).card.title.trim().is_empty());
-        }
-    }
-
-    #[test]
-    fn no_text_leaves_its_field(title in "\\PC{1,40}", text in "\\PC{0,60}") {
-        let fields =
-            EntryFields { title: title.clone(), content: Some(text.clone()), ..EntryFields::default() };
-        if let Ok(entry) = CheckedEntry::fields(&fields) {
-            let said = tidegate_format::parse::again(&kept(&entry)).unwrap();
-            let names: Vec<&str> = said.iter().map(|field| field.path.as_ref()).collect();
-            prop_assert!(names.iter().all(|n| ["title", "content", "content@type", "updated"].contains(n)), "{:?}", names);
-        }
     }
 }
