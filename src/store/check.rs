@@ -275,3 +275,6 @@ fn check_seals(change: &Change, before: Option<&FeedState>) -> Result<(), String
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

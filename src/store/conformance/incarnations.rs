@@ -4,7 +4,7 @@
 use super::carry::{import, pieces};
 use super::make::*;
 use super::{EngineKind, StoreFixture, endpoint, on_every_store};
-use crate::portable::{Copying, ExportRecord, ImportMessage};
+use crate::portable::{Copying, ExportRecord};
 use crate::*;
 use std::sync::Arc;
 use tidegate_core::clock::ManualClock;
@@ -12,7 +12,6 @@ use tidegate_core::model::*;
 
 on_every_store! {
     a_copy_begins_a_life_of_its_own
-    a_copy_of_a_copy_is_a_third
     a_restored_store_begins_a_life_of_its_own
     a_place_has_one_name_whatever_restarts
 }
@@ -45,7 +44,7 @@ async fn changes(fixture: &StoreFixture, seconds: std::ops::Range<i64>) -> Vec<P
 /// Another store with what this one has, as a compaction makes it.
 async fn compacted(store: &Store) -> StoreFixture {
     let fixture = StoreFixture::new(EngineKind::Disk);
-    import(&fixture, pieces(store).await).await.unwrap();
+    import(&fixture.store, pieces(store).await).await.unwrap();
     fixture.reopen().await
 }
 
@@ -57,7 +56,7 @@ async fn copied(store: &Store, kind: EngineKind, now: i64) -> StoreFixture {
     let mut copying = Copying::new(known, time(now));
     let mut copy: Vec<_> = all.into_iter().map(|piece| copying.piece(piece)).collect();
     copy.extend(copying.end());
-    import(&fixture, copy).await.unwrap();
+    import(&fixture.store, copy).await.unwrap();
     fixture.reopen().await
 }
 
@@ -109,7 +108,7 @@ async fn a_copy_begins_a_life_of_its_own(fixture: StoreFixture) {
 async fn a_restored_store_begins_a_life_of_its_own(fixture: StoreFixture) {
     let before = changes(&fixture, 1..5).await;
     let restored = StoreFixture::new(fixture.kind());
-    import(&restored, pieces(&fixture.store()).await).await.unwrap();
+    import(&restored.store, pieces(&fixture.store()).await).await.unwrap();
     let restored = restored.reopen().await;
     let ahead = changes(&fixture, 5..30).await;
     restored.clock.set(time(20));
@@ -135,21 +134,6 @@ async fn is_apart(copy: &StoreFixture, before: &[Place], ahead: &[Place]) {
         assert!(ahead.iter().all(|place| !knows(&store, *place)), "at {}", newest(&store).1);
         changes(copy, seconds..seconds + 1).await;
     }
-}
-
-async fn a_copy_of_a_copy_is_a_third(fixture: StoreFixture) {
-    let first = changes(&fixture, 1..5).await;
-    let copy = copied(&fixture.store(), EngineKind::Disk, 11).await;
-    let second = changes(&copy, 12..15).await;
-    let third = copied(&copy.store(), EngineKind::Memory, 21).await;
-    let (one, two) = (changes(&fixture, 5..13).await, changes(&copy, 22..31).await);
-    let own = changes(&third, 22..41).await;
-    let store = third.store();
-    assert!(first.iter().chain(&second).chain(&own).all(|place| knows(&store, *place)));
-    assert!(one.iter().chain(&two).all(|place| !knows(&store, *place)));
-    let copied = copy.store();
-    assert!(first.iter().chain(&second).chain(&two).all(|place| knows(&copied, *place)));
-    assert!(one.iter().chain(&own).all(|place| !knows(&copied, *place)));
 }
 
 async fn a_place_has_one_name_whatever_restarts(mut fixture: StoreFixture) {
@@ -182,12 +166,7 @@ async fn an_import_brings_what_sup_ids_are_made_of() {
     drop(first);
 
     let filled = open(Some(endpoint()), Some(SupIdBasis::Endpoint));
-    let (sender, receiver) = tokio::sync::mpsc::channel(1000);
-    for piece in pieces(&fixture.store()).await {
-        sender.send(ImportMessage::Record(piece)).await.unwrap();
-    }
-    sender.send(ImportMessage::End).await.unwrap();
-    filled.import(receiver).await.unwrap();
+    import(&filled, pieces(&fixture.store).await).await.unwrap();
     filled.close().await.unwrap();
     drop(filled);
 

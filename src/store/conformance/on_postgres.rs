@@ -1,7 +1,7 @@
 //! Random histories on PostgreSQL, where there is one ([`crate::postgres`]).
 
 use super::model::{self, step};
-use super::{EngineKind, StoreFixture, carry};
+use super::{EngineKind, carry};
 use crate::testing::is_tested;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -22,15 +22,5 @@ proptest! {
             carry::run(EngineKind::Disk, EngineKind::Postgres, steps.clone());
             carry::run(EngineKind::Memory, EngineKind::Postgres, steps);
         }
-    }
-}
-
-/// Into PostgreSQL and out of it again.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_on_disk_comes_there_and_back() {
-    if is_tested() {
-        let fixture = StoreFixture::new(EngineKind::Disk);
-        carry::fill(&fixture).await;
-        carry::there_and_back(&fixture, EngineKind::Postgres).await;
     }
 }

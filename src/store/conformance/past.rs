@@ -8,14 +8,11 @@ use tidegate_core::model::*;
 
 on_every_store! {
     every_version_has_its_own_bytes
-    bytes_without_a_version_are_no_versions
     a_view_of_the_past_is_what_it_was
     many_documents_of_the_past_are_read_back
-    a_past_before_the_first_document_is_unknown
     the_bytes_of_a_past_tombstone_are_those_before_it
     a_redacted_item_leaves_no_text
     a_redacted_tombstone_stays_and_stays_out
-    a_redaction_that_leaves_text_is_refused
 }
 
 fn count(number: u32) -> Count {
@@ -54,6 +51,7 @@ async fn every_version_has_its_own_bytes(mut fixture: StoreFixture) {
             assert_eq!(found.markup, bytes, "version {seconds}");
             assert_eq!(note.size, u64::try_from(size).unwrap());
             assert_eq!(note.shown, time(seconds));
+            assert_eq!((&*note.title, &*note.reason), (&*format!("a {seconds}"), "a test"));
         }
         assert!(store.version(&news, &id("a"), count(9_999)).await.unwrap().is_none());
         assert!(store.version(&news, &id("b"), count(1)).await.unwrap().is_none());
@@ -62,21 +60,6 @@ async fn every_version_has_its_own_bytes(mut fixture: StoreFixture) {
         assert!(kept.version_bytes > 0);
         fixture = fixture.reopen().await;
     }
-}
-
-async fn bytes_without_a_version_are_no_versions(fixture: StoreFixture) {
-    let store = fixture.store();
-    for (seconds, text) in (1..).zip(["one", "latest", "two"]) {
-        let draft = edit(&store, seconds).await;
-        let draft = if text == "latest" { draft.latest("a", text) } else { draft.item("a", text) };
-        draft.commit(&store).await;
-    }
-    let bytes = async |number| {
-        let version = store.version(&feed("news"), &id("a"), count(number)).await.unwrap();
-        version.and_then(|version| version.markup)
-    };
-    assert_eq!(bytes(1).await, Some(markup("one")));
-    assert_eq!(bytes(2).await, Some(markup("two")));
 }
 
 async fn shown(store: &Store, select: PastSelect, seconds: i64) -> Vec<String> {
@@ -127,6 +110,10 @@ async fn a_view_of_the_past_is_what_it_was(mut fixture: StoreFixture) {
         let past = store.past(&feed("news"), PastSelect::All, time(35)).await.unwrap();
         let Some(Past::Then(view)) = past else { panic!("{past:?}") };
         assert_eq!((view.state.updated_at, view.state.tick), (time(30), Some(tick(30))));
+        for select in [PastSelect::Current, PastSelect::All] {
+            let past = store.past(&feed("news"), select, time(9)).await.unwrap();
+            assert_eq!(past, Some(Past::Unknown { back_to: Some(time(10)) }));
+        }
         fixture = fixture.reopen().await;
     }
 }
@@ -159,25 +146,26 @@ async fn many_documents_of_the_past_are_read_back(fixture: StoreFixture) {
     assert_eq!(kept.back_to, Some(time(10)));
 }
 
-async fn a_past_before_the_first_document_is_unknown(fixture: StoreFixture) {
-    history(&fixture).await;
-    for select in [PastSelect::Current, PastSelect::All] {
-        let past = fixture.store().past(&feed("news"), select, time(9)).await.unwrap().unwrap();
-        assert_eq!(past, Past::Unknown { back_to: Some(time(10)) });
-    }
-}
-
 async fn the_bytes_of_a_past_tombstone_are_those_before_it(fixture: StoreFixture) {
     let store = fixture.store();
-    for (seconds, text) in (1..).zip(["one", "two", "-", "-", "three"]) {
+    for (seconds, text) in (1..).zip(["one", "latest", "two", "-", "-", "three"]) {
         let draft = edit(&store, seconds).await.order(&["a"]);
-        let draft = if text == "-" { draft.tombstone("a") } else { draft.item("a", text) };
+        let draft = match text {
+            "-" => draft.tombstone("a"),
+            "latest" => draft.latest("a", text),
+            _ => draft.item("a", text),
+        };
         draft.commit(&store).await;
     }
-    let titles = async |seconds| shown(&store, PastSelect::All, seconds).await.pop().unwrap();
-    assert_eq!(titles(3).await, "a.3 deleted of two");
-    assert_eq!(titles(4).await, "a.4 deleted of two");
-    assert_eq!(titles(5).await, "a.5 of three");
+    let title = async |seconds| shown(&store, PastSelect::All, seconds).await.pop().unwrap();
+    assert_eq!(title(4).await, "a.3 deleted of two");
+    assert_eq!(title(5).await, "a.4 deleted of two");
+    assert_eq!(title(6).await, "a.5 of three");
+    // Bytes without a version are none of those before and after them.
+    for (number, text) in [(1, "one"), (2, "two")] {
+        let version = store.version(&feed("news"), &id("a"), count(number)).await.unwrap();
+        assert_eq!(version.unwrap().markup, Some(markup(text)));
+    }
 }
 
 /// Everything that a store answers of `news`, as text.
@@ -263,25 +251,4 @@ async fn a_redacted_tombstone_stays_and_stays_out(fixture: StoreFixture) {
     store.prune(&feed("news"), &least, time(9)).await.unwrap();
     let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
     assert_eq!(item.shared.winner.data, markup(""));
-}
-
-async fn a_redaction_that_leaves_text_is_refused(fixture: StoreFixture) {
-    let store = fixture.store();
-    edit(&store, 1).await.item("a", "A").commit(&store).await;
-    let good = || async { edit(&store, 2).await.redact("a", "").done() };
-    type Spoil = fn(&mut Change);
-    let breaks: [(&str, Spoil); 3] = [
-        ("it redacts a and has no bytes to stand in", |c| c.versions[0].markup = None),
-        ("it redacts a and does not say so in the ledger", |c| {
-            c.known[0].standing = ItemStatus::Deleted { since: time(2) };
-        }),
-        ("it redacts x and does not say so in the ledger", |c| c.redacted.push(id("x"))),
-    ];
-    for (what, spoil) in breaks {
-        let mut change = good().await;
-        spoil(&mut change);
-        let said = store.commit(change).await.unwrap_err().to_string();
-        assert!(said.contains(what), "{said}");
-    }
-    store.commit(good().await).await.unwrap();
 }

@@ -4,10 +4,9 @@
 mod restored;
 
 use super::{Database, PostgresRequest, release_database};
-use crate::conformance::carry::pieces;
+use crate::conformance::carry::{import, pieces};
 use crate::conformance::make::{Draft, feed, poll_state, record, time};
 use crate::conformance::subscriptions::{request, subscription};
-use crate::portable::ImportMessage;
 use crate::testing::{TestSchema, sql};
 use crate::{
     ClosedEpoch, CommitError, Committed, Epoch, Gateways, LoggedChange, Select, Store, StoreError,
@@ -15,14 +14,13 @@ use crate::{
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{Change, EndpointId, FeedRecord, FeedStanding};
 use tidegate_core::websub::{CallbackPurpose, PendingRequest, Subscription};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -318,72 +316,6 @@ async fn a_database_is_let_go_of_on_its_own_threads() {
     until("it stays", || sql(&schema.url, gateways) == 0).await;
 }
 
-/// Connections are cut again and again: what was acknowledged is there, and what was refused is not. They are cut less
-/// often as long as nothing is stored, however long it takes here to make new ones.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_commit_whose_answer_is_lost_is_settled() {
-    const ACKNOWLEDGED: u64 = 10;
-    let Some(schema) = TestSchema::new() else { return };
-    let schema = Arc::new(schema);
-    let store = open(&schema);
-    let (acknowledged, done) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-    let (cutting, ended, made) =
-        (Arc::clone(&schema), Arc::clone(&done), Arc::clone(&acknowledged));
-    let cutter = tokio::task::spawn_blocking(move || {
-        let (first, mut before) = (Duration::from_millis(50), 0);
-        let mut pause = first;
-        while !ended.load(Ordering::Acquire) {
-            cutting.cut_connections();
-            std::thread::sleep(pause);
-            let now = made.load(Ordering::Acquire);
-            pause = if now > before { first } else { pause * 2 };
-            before = now;
-        }
-    });
-    let (mut stored, mut refused) = (0_u64, 0);
-    let storing = async {
-        for round in 0_u32.. {
-            if acknowledged.load(Ordering::Acquire) == ACKNOWLEDGED {
-                break;
-            }
-            let Ok(before) = store.snapshot(&feed("news")).await else {
-                sleep(Duration::from_millis(20)).await;
-                continue;
-            };
-            let revision = before.as_ref().map_or(0, |before| before.state.revision.0);
-            let seconds = i64::try_from(revision).unwrap() + 1;
-            let draft = Draft::of("news", before, seconds);
-            let change = draft.item("a", &round.to_string()).order(&["a"]).done();
-            match store.commit(change).await {
-                Ok(committed) => {
-                    assert!(committed.revision.0 > stored);
-                    stored = committed.revision.0;
-                    acknowledged.fetch_add(1, Ordering::AcqRel);
-                }
-                Err(CommitError::Store(error)) => {
-                    assert!(error.is_passing(), "{error}");
-                    refused += 1;
-                }
-                // Another try shows which.
-                Err(CommitError::Ambiguous(_) | CommitError::Conflict(_)) => {}
-                Err(error) => panic!("{error:?}"),
-            }
-        }
-    };
-    timeout(Duration::from_secs(240), storing).await.expect("nothing is stored any more");
-    done.store(true, Ordering::Release);
-    cutter.await.unwrap();
-    let caught_up = async {
-        while store.catch_up().await.is_err() {
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(Duration::from_secs(60), caught_up).await.expect("it is not followed any more");
-    let state = store.state(&feed("news")).await.unwrap().unwrap();
-    assert!(state.revision.0 >= stored, "{stored} stored, {refused} refused");
-    assert_eq!(log(&store).await.len() as u64, state.revision.0);
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_writes_elsewhere_holds_no_epoch_back() {
     let (Some(schema), Some(other)) = (TestSchema::new(), TestSchema::new()) else { return };
@@ -422,12 +354,7 @@ async fn people_read_the_tables() {
     }
     // What comes from another store they read as well.
     let Some(other) = TestSchema::new() else { return };
-    let (sender, receiver) = mpsc::channel(100);
-    for piece in pieces(&store).await {
-        sender.send(ImportMessage::Record(piece)).await.unwrap();
-    }
-    sender.send(ImportMessage::End).await.unwrap();
-    open(&other).import(receiver).await.unwrap();
+    import(&open(&other), pieces(&store).await).await.unwrap();
     assert_eq!(sql(&other.url, "SELECT 1 FROM tidegate_log WHERE feed = 'news'"), 1);
 }
 
