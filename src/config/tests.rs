@@ -212,9 +212,7 @@ fn no_secret_is_shown() {
         let owned = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
         check_with("f", "", &Variables::new(owned)).unwrap()
     };
-    for (started, again) in
-        [(in_file("a"), in_file("b")), (in_variables("a"), in_variables("b"))]
-    {
+    for (started, again) in [(in_file("a"), in_file("b")), (in_variables("a"), in_variables("b"))] {
         let kept = again.config.clone().keep_store(&started.config);
         assert_eq!(kept, ["store.url"]);
         let warned = again.restart_warnings(&kept)[0].to_string();

@@ -116,5 +116,4 @@ mod tests {
         }
         insta::assert_snapshot!(all);
     }
-
 }

@@ -105,5 +105,4 @@ mod tests {
             assert_eq!(public_address(text), Ok(expected.to_owned()), "{text}");
         }
     }
-
 }

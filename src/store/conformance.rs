@@ -86,6 +86,14 @@ impl StoreFixture {
         Arc::clone(&self.store)
     }
 
+    /// The store as another gateway has it, where there can be one.
+    fn of_another_gateway(&self) -> Arc<Store> {
+        match self.home {
+            Home::Postgres(_) => Arc::new(open(&self.home, self.clock.clone()).unwrap()),
+            Home::Memory | Home::Disk(_) => self.store(),
+        }
+    }
+
     async fn reopen(self) -> Self {
         if let Home::Memory = self.home {
             return Self { store: Arc::new(self.store.reopen().unwrap()), ..self };

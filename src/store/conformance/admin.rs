@@ -1,5 +1,6 @@
 //! Feeds that go, and the end.
 
+use super::archives::sealing;
 use super::make::*;
 use super::{StoreFixture, on_every_store};
 use crate::*;
@@ -16,7 +17,8 @@ async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(fixture: StoreFix
     let news = feed("news");
     for name in ["news", "news-2"] {
         let large = "y".repeat(100_000);
-        Draft::on(&store, name, 50).await.item("a", &large).order(&["a"]).commit(&store).await;
+        let draft = Draft::on(&store, name, 50).await.item("a", &large).order(&["a"]);
+        store.commit(sealing(draft.done(), "one", &["a"])).await.unwrap();
         Draft::on(&store, name, 60).await.latest("a", "newer").commit(&store).await;
     }
     store.purge_feed(&news).await.unwrap();
@@ -25,7 +27,8 @@ async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(fixture: StoreFix
     assert_eq!(store.purged_updates(&feed("news-2")).await.unwrap(), 0);
 
     // The clock went back meanwhile: the successor's first tick would lie below the old one.
-    let mut change = edit(&store, 7).await.item("a", "A").item("b", "B").done();
+    let change = edit(&store, 7).await.item("a", "A").item("b", "B").done();
+    let mut change = sealing(change, "one", &["a"]);
     change.state.window_start = Some(tick(6));
     let committed = store.commit(change).await.unwrap();
     assert_eq!(committed.revision, Revision(3));
@@ -51,6 +54,8 @@ async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(fixture: StoreFix
     assert_eq!(Some(tail[0].changes[0].tick), state.tick);
     let newest = store.versions(&news, &id("a"), 9).await.unwrap();
     assert_eq!((newest.len(), Some(newest[0].tick)), (1, state.tick));
+    let note = store.archives(&news, 9).await.unwrap().remove(0);
+    assert_eq!((note.number, Some(note.until), state.archives.sealed), (0, state.tick, state.tick));
 
     // From here on nothing is lifted.
     edit(&store, 70).await.item("a", "AA").commit(&store).await;

@@ -7,11 +7,8 @@ use tidegate_core::model::*;
 on_every_store! {
     a_segment_is_sealed_with_its_commit_and_never_changes
     segments_of_one_commit_have_a_second_each
-    a_segment_lists_items_as_they_stand_after_its_commit
     text_is_taken_out_in_place
     what_bears_the_id_of_a_redacted_item_stays
-    a_purged_feeds_archives_are_unknown
-    large_archives_come_back_whole
 }
 
 pub(crate) fn archive_id(text: &str) -> ArchiveId {
@@ -105,33 +102,6 @@ async fn a_segment_is_sealed_with_its_commit_and_never_changes(mut fixture: Stor
     }
 }
 
-async fn a_segment_lists_items_as_they_stand_after_its_commit(fixture: StoreFixture) {
-    let store = fixture.store();
-    let draft = edit(&store, 1).await;
-    let draft = draft.item("kept", "old").item("new bytes", "old").item("touched", "same");
-    draft.item("gone", "last").commit(&store).await;
-    let draft = edit(&store, 2).await.latest("new bytes", "newest");
-    let draft = draft.touch("touched", ItemStatus::Retired { since: time(2) });
-    let draft = draft.tombstone("gone").item("fresh", "fresh");
-    let names = ["fresh", "kept", "new bytes", "touched", "gone"];
-    let mut change = sealing(draft.done(), "one", &names);
-    change.skeleton = Some(skeleton("<feed>new</feed>"));
-    store.commit(change).await.unwrap();
-    let archive = store.archive(&feed("news"), &archive_id("one")).await.unwrap().unwrap();
-    let texts = ["fresh", "old", "newest", "same"].map(|text| format!("<entry>{text}</entry>"));
-    assert_eq!(said(&archive), texts);
-    assert_eq!(archive.skeleton, skeleton("<feed>new</feed>"));
-    assert_eq!(archive.items[3].standing, ItemStatus::Retired { since: time(2) });
-    for item in &archive.items {
-        let now = store.item(&feed("news"), &item.shared.winner.id).await.unwrap().unwrap();
-        assert_eq!(Item { touched: 0, ..now }, *item);
-    }
-    let deletion = Deletion { id: id("gone"), published_id: "urn:gone".to_owned(), when: time(2) };
-    assert_eq!(archive.deleted, [deletion]);
-    let note = &store.archives(&feed("news"), 1).await.unwrap()[0];
-    assert_eq!((note.entries, note.deletions), (4, 1));
-}
-
 async fn text_is_taken_out_in_place(fixture: StoreFixture) {
     seal(&fixture, 1, "one", &["secret", "a"]).await;
     seal(&fixture, 2, "two", &["b"]).await;
@@ -168,45 +138,4 @@ async fn what_bears_the_id_of_a_redacted_item_stays(fixture: StoreFixture) {
     edit(&store, 7).await.redact("secret", "").commit(&store).await;
     let archive = store.archive(&feed("news"), &archive_id("one")).await.unwrap().unwrap();
     assert_eq!((said(&archive).len(), archive.deleted), (1, vec![]));
-}
-
-async fn a_purged_feeds_archives_are_unknown(fixture: StoreFixture) {
-    seal(&fixture, 50, "one", &["a"]).await;
-    let store = fixture.store();
-    store.purge_feed(&feed("news")).await.unwrap();
-    assert!(store.archives(&feed("news"), 9).await.unwrap().is_empty());
-    assert!(store.archive_place(&feed("news"), &archive_id("one")).await.unwrap().is_none());
-    assert!(store.archive(&feed("news"), &archive_id("one")).await.unwrap().is_none());
-    drop(store);
-    // One of that name goes on above it, and what it seals bears the lifted ticks.
-    seal(&fixture, 3, "two", &["a"]).await;
-    let store = fixture.store();
-    let state = store.state(&feed("news")).await.unwrap().unwrap();
-    let last = state.tick.unwrap();
-    assert!(last > tick(50));
-    assert_eq!(state.archives.sealed, Some(last));
-    let place = store.archive_place(&feed("news"), &archive_id("two")).await.unwrap().unwrap();
-    let before = state.updated_at.minus(std::time::Duration::from_secs(1));
-    assert_eq!((place.note.number, place.note.until, place.note.sealed), (0, last, before));
-    let archive = store.archive(&feed("news"), &archive_id("two")).await.unwrap().unwrap();
-    assert_eq!(archive.items[0].tick, last);
-    assert!(store.archive_place(&feed("news"), &archive_id("one")).await.unwrap().is_none());
-}
-
-async fn large_archives_come_back_whole(fixture: StoreFixture) {
-    let store = fixture.store();
-    let names = ["a", "b", "c", "d", "e"];
-    let mut draft = edit(&store, 1).await;
-    for (n, name) in names.iter().enumerate() {
-        // Hard to compress, and larger together than a block and than a piece.
-        let words = (0..20_000 * n).map(|word| (word * 2_654_435_761 + n) % 999_983);
-        draft = draft.item(name, &words.map(|word| format!("{word:x}")).collect::<String>());
-    }
-    store.commit(sealing(draft.done(), "large", &names)).await.unwrap();
-    let archive = store.archive(&feed("news"), &archive_id("large")).await.unwrap().unwrap();
-    for (item, name) in archive.items.iter().zip(names) {
-        let now = store.item(&feed("news"), &id(name)).await.unwrap().unwrap();
-        assert_eq!(Item { touched: 0, ..now }, *item);
-    }
-    assert_eq!(archive.items.len(), names.len());
 }

@@ -1,5 +1,4 @@
-//! What goes on where another store was, and what begins a life of its own: a compacted store, a copy, a copy
-//! of a copy.
+//! What goes on where another store was, and what begins a life of its own: a compacted store, and a copy.
 
 use super::carry::{import, pieces};
 use super::make::*;
@@ -41,9 +40,9 @@ async fn changes(fixture: &StoreFixture, seconds: std::ops::Range<i64>) -> Vec<P
     places
 }
 
-/// Another store with what this one has, as a compaction makes it.
-async fn compacted(store: &Store) -> StoreFixture {
-    let fixture = StoreFixture::new(EngineKind::Disk);
+/// Another store with the same records.
+async fn restored(store: &Store, kind: EngineKind) -> StoreFixture {
+    let fixture = StoreFixture::new(kind);
     import(&fixture.store, pieces(store).await).await.unwrap();
     fixture.reopen().await
 }
@@ -64,33 +63,24 @@ async fn state(store: &Store) -> FeedState {
     store.state(&feed("news")).await.unwrap().unwrap()
 }
 
-/// Once and once more, with the same epochs, places and tags.
+/// Compacted once and once more: with the same epochs, places and tags. Nobody who followed the one is reset by the other.
 #[tokio::test]
 async fn a_compacted_store_goes_on() {
-    let fixture = StoreFixture::new(EngineKind::Disk);
+    let mut fixture = StoreFixture::new(EngineKind::Disk);
     let mut places = changes(&fixture, 1..5).await;
-    let store = fixture.store();
-    let there = compacted(&store).await;
-    let new = there.store();
-    assert_eq!(state(&new).await, state(&store).await);
-    assert_eq!(newest(&new), newest(&store));
-    // Epochs and tags go on: nobody who followed the one is reset by the other.
-    let before = state(&store).await;
-    let mark = before.lineage.mark().unwrap();
-    places.extend(changes(&there, 5..8).await);
-    follow_each_other(&places, &new);
-    let after = state(&new).await;
-    assert!(after.lineage.made(mark, before.render_revision, after.render_revision));
-    let further = compacted(&new).await;
-    assert_eq!((state(&further.store()).await, newest(&further.store())), (after, newest(&new)));
-    places.extend(changes(&further, 8..10).await);
-    follow_each_other(&places, &further.store());
-}
-
-/// No epoch is missing and none comes twice, and the store knows the place after each.
-fn follow_each_other(places: &[Place], store: &Store) {
-    assert!(places.is_sorted_by(|one, next| one.1 + 1 == next.1), "{places:?}");
-    assert!(places.iter().all(|place| knows(store, *place)));
+    for seconds in [5..8, 8..10] {
+        let store = fixture.store();
+        let before = state(&store).await;
+        fixture = restored(&store, EngineKind::Disk).await;
+        let new = fixture.store();
+        assert_eq!((&state(&new).await, newest(&new)), (&before, newest(&store)));
+        places.extend(changes(&fixture, seconds).await);
+        // No epoch is missing and none comes twice, and the store knows the place after each.
+        assert!(places.is_sorted_by(|one, next| one.1 + 1 == next.1), "{places:?}");
+        assert!(places.iter().all(|place| knows(&new, *place)));
+        let (mark, after) = (before.lineage.mark().unwrap(), state(&new).await);
+        assert!(after.lineage.made(mark, before.render_revision, after.render_revision));
+    }
 }
 
 async fn a_copy_begins_a_life_of_its_own(fixture: StoreFixture) {
@@ -107,9 +97,7 @@ async fn a_copy_begins_a_life_of_its_own(fixture: StoreFixture) {
 /// In its place, and not by way of a file.
 async fn a_restored_store_begins_a_life_of_its_own(fixture: StoreFixture) {
     let before = changes(&fixture, 1..5).await;
-    let restored = StoreFixture::new(fixture.kind());
-    import(&restored.store, pieces(&fixture.store()).await).await.unwrap();
-    let restored = restored.reopen().await;
+    let restored = restored(&fixture.store, fixture.kind()).await;
     let ahead = changes(&fixture, 5..30).await;
     restored.clock.set(time(20));
     let store = restored.store();

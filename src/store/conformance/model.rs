@@ -182,7 +182,10 @@ impl FeedHistory {
             let kept = store.archive(name, id).await.unwrap();
             assert_eq!(kept.as_ref(), Some(archive).filter(|_| number >= chain.first));
             let place = store.archive_place(name, id).await.unwrap().unwrap();
-            assert_eq!((place.note.number, place.note.dropped), (number, kept.is_none()));
+            let ArchiveNote { entries, deletions, dropped, .. } = place.note;
+            assert_eq!((place.note.number, dropped), (number, kept.is_none()));
+            let listed = (archive.items.len(), archive.deleted.len());
+            assert_eq!((entries as usize, deletions as usize), listed);
         }
     }
 }
@@ -401,6 +404,7 @@ async fn has_nothing(store: &Store, name: &FeedName) {
     assert!(store.version(name, &item, Count::ONE).await.unwrap().is_none());
     assert!(store.versions(name, &item, 9).await.unwrap().is_empty());
     assert!(store.events(name, 9).await.unwrap().is_empty());
+    assert!(store.archives(name, 9).await.unwrap().is_empty());
     assert_eq!(store.holdings(name).await.unwrap(), Holdings::default());
 }
 

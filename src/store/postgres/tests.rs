@@ -1,27 +1,24 @@
 //! Several gateways over one database, and what can go wrong with a database that is reached by the network. The tests
 //! need one (`tests/scripts/postgres.sh`); without it they say that they did not run.
 
-mod restored;
-
 use super::{Database, PostgresRequest, release_database};
 use crate::conformance::carry::{import, pieces};
 use crate::conformance::make::{Draft, feed, poll_state, record, time};
 use crate::conformance::subscriptions::{request, subscription};
 use crate::testing::{TestSchema, sql};
 use crate::{
-    ClosedEpoch, CommitError, Committed, Epoch, Gateways, LoggedChange, Select, Store, StoreError,
+    ClosedEpoch, CommitError, Committed, Epoch, Gateways, Select, Store, StoreError,
     SubscriptionChange,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{Change, EndpointId, FeedRecord, FeedStanding};
 use tidegate_core::websub::{CallbackPurpose, PendingRequest, Subscription};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 fn open(schema: &TestSchema) -> Arc<Store> {
@@ -148,58 +145,6 @@ async fn no_gateway_takes_back_what_another_changed_of_a_feed() {
     two.put_feeds(std::slice::from_ref(&titled), &seen).await.unwrap();
     one.catch_up().await.unwrap();
     assert_eq!(*one.feed_list().await.unwrap()[&feed("news")], titled);
-}
-
-/// Every change once, in an epoch that is the same at both and to which nothing is added.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn epochs_have_every_change_of_all_gateways_once() {
-    const ROUNDS: usize = 12;
-    let Some(schema) = TestSchema::new() else { return };
-    let stores = [open(&schema), open(&schema)];
-    let done = Arc::new(AtomicBool::new(false));
-    let mut readers = JoinSet::new();
-    for store in &stores {
-        let (store, done) = (Arc::clone(store), Arc::clone(&done));
-        readers.spawn(async move {
-            let (mut seen, mut at): (Vec<ClosedEpoch>, Epoch) = (Vec::new(), Epoch(0));
-            while !done.load(Ordering::Acquire) || at < *store.watch_epochs().borrow() {
-                for epoch in store.epochs_after(at, 3).await.unwrap() {
-                    assert_eq!(epoch.epoch.0, at.0 + 1);
-                    for LoggedChange { feed, revision, .. } in &epoch.changes {
-                        // Whoever is told of a change finds it.
-                        assert!(store.state(feed).await.unwrap().unwrap().revision >= *revision);
-                    }
-                    at = epoch.epoch;
-                    seen.push(epoch);
-                }
-                tokio::task::yield_now().await;
-            }
-            seen
-        });
-    }
-    let mut writers = JoinSet::new();
-    for (place, store) in stores.iter().enumerate() {
-        for number in 0..6 {
-            let store = Arc::clone(store);
-            writers.spawn(async move {
-                let name = format!("feed-{place}-{number}");
-                for _ in 0..ROUNDS {
-                    commit(&store, &name, "text").await;
-                }
-            });
-        }
-    }
-    writers.join_all().await;
-    for store in &stores {
-        store.catch_up().await.unwrap();
-    }
-    done.store(true, Ordering::Release);
-    let seen = readers.join_all().await;
-    assert_eq!(seen[0], seen[1]);
-    let changes: Vec<_> = seen[0].iter().flat_map(|epoch| &epoch.changes).collect();
-    assert_eq!(changes.len(), 2 * 6 * ROUNDS);
-    let different: BTreeSet<_> = changes.iter().map(|it| (&it.feed, it.revision)).collect();
-    assert_eq!(different.len(), changes.len());
 }
 
 /// Nothing of the next commit is lost on the way.
@@ -388,4 +333,37 @@ async fn statistics_are_gathered_as_the_entries_grow() {
     let known =
         "SELECT 1 FROM pg_class WHERE oid = 'tidegate_entry'::regclass AND reltuples > 1000";
     until("nobody gathers them", || sql(&schema.url, known) > 0).await;
+}
+
+/// A database that was restored from a copy, and a gateway that starts while it is made a new incarnation.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_change_is_lost_to_a_new_incarnation() {
+    let Some(schema) = TestSchema::new() else { return };
+    let (one, two) = (open(&schema), open(&schema));
+    let names: Vec<String> = (0..20).map(|number| format!("feed-{number:02}")).collect();
+    for name in &names {
+        commit(&two, name, "one").await;
+    }
+    one.catch_up().await.unwrap();
+    let changing = async {
+        let mut stored = BTreeSet::new();
+        for name in &names {
+            let draft = Draft::on(&two, name, 50).await.item("a", "two").order(&["a"]);
+            match two.commit(draft.done()).await {
+                Ok(_) => drop(stored.insert(name)),
+                Err(error) => assert!(matches!(error, CommitError::Conflict(_)), "{error:?}"),
+            }
+        }
+        stored
+    };
+    let (restarted, stored) = tokio::join!(one.reincarnate(), changing);
+    assert_eq!(restarted.unwrap(), names.len());
+    two.catch_up().await.unwrap();
+    for name in &names {
+        let view = two.view(&feed(name), Select::All).await.unwrap().unwrap();
+        let is_stored = stored.contains(name);
+        let text = if is_stored { "<entry>two</entry>" } else { "<entry>one</entry>" };
+        assert_eq!(view.items[0].shared.winner.data.xml, text, "{name}");
+        assert_eq!(view.state.revision.0, 1 + u64::from(is_stored), "{name}");
+    }
 }

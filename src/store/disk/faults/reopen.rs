@@ -54,6 +54,7 @@ async fn a_failed_barrier_stops_the_store_until_it_is_open_again() {
     let (store, fails) = open_failing(folder.path(), pauses(300));
     commit(&store, "one").await;
     let before = store.view(&news(), Select::All).await.unwrap().unwrap();
+    let reader = store.pin(&news()).await.unwrap().unwrap();
     let sealed = store.watch_epochs();
 
     fails.store(1, Ordering::Release);
@@ -86,6 +87,9 @@ async fn a_failed_barrier_stops_the_store_until_it_is_open_again() {
     } else {
         assert_eq!(view.state.revision, Revision(2));
         assert_eq!(view.items[0].shared.winner.data.xml, "<entry>two</entry>");
+        // Who reads at a revision does not go on after a failure.
+        assert_eq!(reader.state().revision, Revision(1));
+        assert!(matches!(reader.view(Select::All).await, Err(StoreError::Outdated)));
     }
     assert_eq!(tail.len() as u64, view.state.revision.0);
     assert_eq!(*sealed.borrow(), Epoch(view.state.revision.0));
@@ -187,21 +191,6 @@ async fn a_store_that_is_opened_again_can_be_closed() {
     assert!(begun.elapsed() < Duration::from_secs(20));
     assert!(matches!(store.close().await, Err(StoreError::Closed)));
     open_as(folder.path(), None).unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_reads_at_a_revision_does_not_go_on_after_a_failure() {
-    let folder = tempfile::tempdir().unwrap();
-    let (store, fails) = open_failing(folder.path(), pauses(1));
-    commit(&store, "one").await;
-    let reader = store.pin(&news()).await.unwrap().unwrap();
-    fails.store(1, Ordering::Release);
-    store.commit(change(&store, "two").await).await.unwrap_err();
-    until_open(&store).await;
-    assert_eq!(reader.state().revision, Revision(1));
-    assert!(matches!(reader.view(Select::All).await, Err(StoreError::Outdated)));
-    let reader = store.pin(&news()).await.unwrap().unwrap();
-    assert_eq!(reader.view(Select::All).await.unwrap().unwrap().items.len(), 1);
 }
 
 /// The committer breaks off while a feed is shut and a reader waits for it.
