@@ -225,10 +225,17 @@ mod tests {
             let wait = std::time::Duration::from_secs(1);
             tokio::time::timeout(wait, space.near_limit()).await.is_ok()
         };
-        space.measure_used();
-        assert_eq!(space.status().taken, None, "no limit");
+        let missing = FreeSpace::of_folder(folder.path().join("none"), 0);
+        for space in [&space, &missing] {
+            space.measure();
+            space.measure_used();
+        }
+        assert!(space.status().free.is_some_and(|last| !last.is_short));
+        assert_eq!((space.status().used, space.status().taken), (Some(0), None), "no limit");
+        assert_eq!((missing.status().free, missing.status().used), (None, None));
+        std::fs::create_dir(folder.path().join("below")).unwrap();
         let takes = |bytes: usize| {
-            std::fs::write(folder.path().join("file"), vec![7; bytes]).unwrap();
+            std::fs::write(folder.path().join("below/file"), vec![7; bytes]).unwrap();
             space.measure_used();
             space.status().taken.unwrap().is_short
         };
@@ -247,24 +254,5 @@ mod tests {
         assert!(space.check().is_ok(), "the limit was raised");
         space.set_limits(SpaceLimits { min_free: 0, max_size: None });
         assert_eq!(space.status().taken, None);
-    }
-
-    #[test]
-    fn a_folder_that_is_there_can_be_measured() {
-        let folder = tempfile::tempdir().unwrap();
-        let space = FreeSpace::of_folder(folder.path().to_owned(), 0);
-        space.measure();
-        assert!(space.status().free.is_some_and(|last| !last.is_short));
-        assert_eq!(space.status().used, None);
-        space.measure_used();
-        assert_eq!(space.status().used, Some(0));
-        std::fs::create_dir(folder.path().join("below")).unwrap();
-        std::fs::write(folder.path().join("below/file"), [7; 5000]).unwrap();
-        space.measure_used();
-        assert_eq!(space.status().used, Some(5000));
-        let missing = FreeSpace::of_folder(folder.path().join("none"), 0);
-        missing.measure();
-        missing.measure_used();
-        assert_eq!((missing.status().free, missing.status().used), (None, None));
     }
 }

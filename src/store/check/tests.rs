@@ -135,19 +135,3 @@ fn a_change_that_contradicts_itself_or_what_is_stored_is_refused() {
     let said = check(&change, None, &[], |_| Ok(true));
     assert!(matches!(said, Err(CommitError::Conflict(Revision(0)))), "{said:?}");
 }
-
-#[test]
-fn what_is_too_large_is_refused() {
-    let large = |limit: usize| markup(&"x".repeat(limit));
-    let of_version = check_spoiled(|c| c.versions[0].markup = Some(large(VALUE_LIMIT)));
-    let of_conflict = check_spoiled(|c| {
-        c.conflicts[0].versions[0].data = Some(large(VALUE_LIMIT));
-    });
-    for refused in [of_version, of_conflict] {
-        let Err(CommitError::Store(StoreError::TooLarge { what, size, limit })) = refused else {
-            panic!("{refused:?}")
-        };
-        assert_eq!((what.as_str(), limit), ("the item a of the feed news", VALUE_LIMIT));
-        assert!(size > limit);
-    }
-}

@@ -1,15 +1,13 @@
 //! What one store hands over, another answers alike, whatever kind they are and on whatever way.
 
 use super::make::*;
-use super::model::{Step, follow, step};
+use super::model::{Step, follow};
 use super::{EngineKind, Home, StoreFixture, on_every_store, open};
 use crate::portable::{
     ExportHead, ExportReader, ExportRecord, ExportTotals, ExportWriter, ImportMessage,
 };
 use crate::record::ItemRecord;
 use crate::*;
-use proptest::collection::vec;
-use proptest::prelude::*;
 use tidegate_core::model::*;
 use tokio::sync::mpsc;
 
@@ -330,19 +328,6 @@ pub(super) fn run(from: EngineKind, to: EngineKind, steps: Vec<Step>) {
         let copied = copy(&fixture.store(), to).await;
         model.agrees_with(&copied.store()).await;
     });
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
-    #[test]
-    fn copies_in_memory_answer_alike(steps in vec(step(), 1..30)) {
-        run(EngineKind::Disk, EngineKind::Memory, steps);
-    }
-
-    #[test]
-    fn copies_on_disk_answer_alike(steps in vec(step(), 1..30)) {
-        run(EngineKind::Memory, EngineKind::Disk, steps);
-    }
 }
 
 /// Writers go on while a store is handed over. Each feed comes at one of its revisions, and the log is never

@@ -2,12 +2,14 @@
 
 use super::make::*;
 use super::{StoreFixture, on_every_store};
+use crate::limits::VALUE_LIMIT;
 use crate::*;
 use tidegate_core::model::*;
 
 on_every_store! {
     the_oldest_versions_go_first
     the_oldest_events_go_first
+    what_is_too_large_is_refused
 }
 
 async fn the_oldest_versions_go_first(fixture: StoreFixture) {
@@ -49,5 +51,26 @@ async fn the_oldest_events_go_first(mut fixture: StoreFixture) {
         let events = fixture.store().events(&feed("news"), usize::MAX).await.unwrap();
         let titles: Vec<String> = events.into_iter().map(|event| event.title).collect();
         assert_eq!(titles, (first..count).rev().map(|n| n.to_string()).collect::<Vec<_>>());
+    }
+}
+
+async fn what_is_too_large_is_refused(fixture: StoreFixture) {
+    let store = fixture.store();
+    edit(&store, 1).await.item("a", "A").commit(&store).await;
+    let large = markup(&"x".repeat(VALUE_LIMIT));
+    let mut of_version = edit(&store, 2).await.item("a", "B").done();
+    of_version.known[0].conflicts = 1;
+    let lost = known("a", 1, tick(1)).version(Some(large.clone()));
+    let conflicts = vec![Conflicting { id: id("a"), versions: vec![lost] }];
+    let of_conflict = Change { conflicts, ..of_version.clone() };
+    of_version.known[0].conflicts = 0;
+    of_version.versions[0].markup = Some(large);
+    for change in [of_version, of_conflict] {
+        let refused = store.commit(change).await;
+        let Err(CommitError::Store(StoreError::TooLarge { what, size, limit })) = refused else {
+            panic!("{refused:?}")
+        };
+        assert_eq!((&*what, limit), ("the item a of the feed news", VALUE_LIMIT));
+        assert!(size > limit);
     }
 }

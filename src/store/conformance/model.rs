@@ -494,18 +494,3 @@ pub(super) fn run(kind: EngineKind, steps: Vec<Step>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     drop(runtime.block_on(follow(kind, steps)));
 }
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
-    #[test]
-    fn memory_agrees_with_the_model(steps in vec(step(), 1..40)) {
-        run(EngineKind::Memory, steps);
-    }
-}
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
-    #[test]
-    fn disk_agrees_with_the_model(steps in vec(step(), 1..30)) {
-        run(EngineKind::Disk, steps);
-    }
-}

@@ -10,7 +10,6 @@ use std::time::Duration;
 on_every_store! {
     old_versions_and_documents_are_taken_out
     what_is_in_force_is_never_taken_out
-    what_is_left_is_whole
     one_call_takes_out_a_bounded_number
     the_log_loses_its_old_end_only
 }
@@ -47,6 +46,12 @@ async fn old_versions_and_documents_are_taken_out(fixture: StoreFixture) {
     let pruned = store.prune(&news, &aged, time(60)).await.unwrap();
     assert_eq!(pruned, Pruned { versions: 2, documents: 2, more: false });
     assert_eq!(numbers(&store, "a").await, [6, 5, 4, 3]);
+    // What is left is whole.
+    for number in 3..=6 {
+        let updates = tidegate_core::model::Count::new(number).unwrap();
+        let version = store.version(&news, &id("a"), updates).await.unwrap().unwrap();
+        assert_eq!(version.markup, Some(markup(&telling(number.into()))));
+    }
     assert_eq!(store.holdings(&news).await.unwrap().back_to, Some(time(30)));
     let two = Retention { versions: 2, ..ALL };
     let pruned = store.prune(&news, &two, time(60)).await.unwrap();
@@ -79,20 +84,6 @@ async fn what_is_in_force_is_never_taken_out(fixture: StoreFixture) {
     assert_eq!(numbers(&store, "a").await, [7, 6]);
     let item = store.item(&news, &id("a")).await.unwrap().unwrap();
     assert_eq!(item.shared.winner.data, markup("back"));
-}
-
-async fn what_is_left_is_whole(fixture: StoreFixture) {
-    filled(&fixture, 40).await;
-    let store = fixture.store();
-    let some = Retention { versions: 25, ..ALL };
-    store.prune(&feed("news"), &some, time(999)).await.unwrap();
-    let notes = store.versions(&feed("news"), &id("a"), usize::MAX).await.unwrap();
-    assert_eq!(notes.len(), 25);
-    for note in notes {
-        let version = store.version(&feed("news"), &id("a"), note.updates).await.unwrap().unwrap();
-        let text = telling(i64::from(note.updates.value()));
-        assert_eq!(version.markup, Some(markup(&text)));
-    }
 }
 
 async fn one_call_takes_out_a_bounded_number(fixture: StoreFixture) {

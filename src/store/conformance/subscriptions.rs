@@ -66,6 +66,12 @@ async fn subscriptions_are_kept_replaced_and_taken_out(fixture: StoreFixture) {
     let mut asked = subscription("b");
     asked.pending = Some(request(5));
     put(&store, &[ended.clone(), asked.clone()]).await.unwrap();
+    // What another gateway has stored since is kept.
+    let mut renewed = subscription("b");
+    renewed.active.as_mut().unwrap().until = time(9_000);
+    let over = SubscriptionChange { before: Some(subscription("b")), after: renewed.clone() };
+    store.put_subscriptions(&[over]).await.unwrap();
+    let asked = Subscription { pending: asked.pending, ..renewed };
     // What is not there can be taken out as well.
     put(&store, &[ended]).await.unwrap();
     store.put_subscriptions(&[]).await.unwrap();

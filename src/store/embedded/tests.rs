@@ -1,5 +1,4 @@
 mod damaged_export;
-mod groups;
 mod pruning;
 mod purge_marks;
 

@@ -2,9 +2,7 @@ use super::file::{FORMAT, FRAME_LIMIT};
 use super::*;
 use crate::record::specimen::{any_specimen, specimen};
 use proptest::prelude::*;
-use tidegate_core::model::{
-    EndpointId, FeedState, Format, Gap, Lineage, Stretch, SupIdBasis,
-};
+use tidegate_core::model::{EndpointId, FeedState, Format, Gap, Lineage, Stretch, SupIdBasis};
 
 fn head() -> ExportHead {
     let endpoint = EndpointId::own("gate.example").unwrap();

@@ -4,19 +4,14 @@
 use super::{Database, PostgresRequest, release_database};
 use crate::conformance::carry::{import, pieces};
 use crate::conformance::make::{Draft, feed, poll_state, record, time};
-use crate::conformance::subscriptions::{request, subscription};
 use crate::testing::{TestSchema, sql};
-use crate::{
-    ClosedEpoch, CommitError, Committed, Epoch, Gateways, Select, Store, StoreError,
-    SubscriptionChange,
-};
+use crate::{ClosedEpoch, CommitError, Committed, Epoch, Gateways, Select, Store, StoreError};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{Change, EndpointId, FeedRecord, FeedStanding};
-use tidegate_core::websub::{CallbackPurpose, PendingRequest, Subscription};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
@@ -224,25 +219,6 @@ async fn a_lost_commit_and_a_lost_answer_are_told_apart() {
     let view = store.view(&feed("news"), Select::All).await.unwrap().unwrap();
     assert_eq!(view.items[0].shared.winner.data.xml, "<entry>theirs</entry>");
     assert_eq!(log(&store).await.len(), 3);
-}
-
-/// What two gateways change of one subscription without knowing of each other.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_gateway_takes_back_what_another_stored_of_a_subscription() {
-    let Some(schema) = TestSchema::new() else { return };
-    let (one, two) = (open(&schema), open(&schema));
-    let before = subscription("a");
-    one.put_subscriptions(&[before.clone().into()]).await.unwrap();
-    let mut renewed = before.clone();
-    renewed.active.as_mut().unwrap().until = time(9_000);
-    let over = |after| SubscriptionChange { before: Some(before.clone()), after };
-    // The lease is the owner's to settle, and what was asked for since is kept.
-    two.put_subscriptions(&[over(renewed.clone())]).await.unwrap();
-    let asked = PendingRequest { wanted: CallbackPurpose::Unsubscribe, ..request(5) };
-    let ending = Subscription { pending: Some(asked), ..before.clone() };
-    one.put_subscriptions(&[over(ending.clone())]).await.unwrap();
-    let expected = Subscription { pending: ending.pending, ..renewed };
-    assert_eq!(two.subscriptions().await.unwrap(), [expected]);
 }
 
 /// The last one that lets go of a database may be one of its own threads: it leaves all the same.

@@ -108,6 +108,30 @@ async fn nothing_is_seen_before_it_is_durable() {
     drop(let_through);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_that_wait_together_share_a_barrier() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, mut waits, let_through) = open_waiting(folder.path()).await;
+    // Dropped before the store, as above.
+    let let_through = let_through;
+    let put = |number: usize| {
+        let store = Arc::clone(&store);
+        tokio::spawn(async move { store.put_feed(&record(&format!("feed-{number}"))).await })
+    };
+    let mut writers = vec![put(0)];
+    waits.recv().await.unwrap();
+    writers.extend((1..12).map(put));
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let_through.send(()).unwrap();
+    waits.recv().await.unwrap();
+    let_through.send(()).unwrap();
+    for writer in writers {
+        writer.await.unwrap().unwrap();
+    }
+    assert!(waits.try_recv().is_err(), "a third barrier");
+    drop(let_through);
+}
+
 /// The list is in memory meanwhile, and is answered as it was.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_feed_is_listed_once_that_is_durable() {
