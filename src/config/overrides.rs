@@ -65,6 +65,9 @@ fn add(config: &mut Config, url: &Url) {
 mod tests {
     use super::*;
     use crate::{Checked, Variables, check, check_with};
+    use std::collections::BTreeSet;
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt as _;
     use tidegate_net::fetch::AllowPrivate;
 
     const FILE: &str = r#"
@@ -88,22 +91,20 @@ url = "https://example.org/news"
     }
 
     #[test]
-    fn nothing_said_changes_nothing() {
-        assert_eq!(over_file(&Overrides::default()), check("f", FILE).unwrap());
-    }
-
-    #[test]
     fn the_command_line_wins() {
+        assert_eq!(over_file(&Overrides::default()), check("f", FILE).unwrap());
+        // A data folder may have any name.
+        let data = PathBuf::from(OsString::from_vec(b"caf\xe9".to_vec()));
         let overrides = Overrides {
             listen: Some("[::]:0".parse().unwrap()),
-            data: Some(PathBuf::from("b")),
+            data: Some(data.clone()),
             public_url: Some("https://b.example".to_owned()),
             allow_private: true,
             feeds: Vec::new(),
         };
         let config = over_file(&overrides).config;
         assert_eq!(config.server.listen.to_string(), "[::]:0");
-        assert_eq!(config.store.path, PathBuf::from("b"));
+        assert_eq!(config.store.path, data);
         assert_eq!(config.server.public_url.as_deref(), Some("https://b.example"));
         assert_eq!(config.polling.allow_private, AllowPrivate::All);
         assert_eq!(config.websub.private_callbacks, AllowPrivate::All);
@@ -115,34 +116,30 @@ url = "https://example.org/news"
         assert!(faults.to_string().starts_with("f:2: server.admin_listen: is that of listen"));
     }
 
-    #[cfg(unix)]
-    #[test]
-    fn a_data_folder_may_have_any_name() {
-        use std::os::unix::ffi::OsStringExt;
-        let data = PathBuf::from(std::ffi::OsString::from_vec(b"caf\xe9".to_vec()));
-        let overrides = Overrides { data: Some(data.clone()), ..Overrides::default() };
-        assert_eq!(over_file(&overrides).config.store.path, data);
-    }
-
     #[test]
     fn feeds_are_added_once_under_names_of_their_own() {
-        let urls = [
-            "https://example.org/feed",
-            "https://example.org/news",
-            "https://example.org/feed",
-            "https://example.org/feed?b",
-        ];
+        let bare = "https://example.org/feed?b";
+        let with_login = |who: &str| bare.replace("//", &format!("//{who}@"));
+        let (one, two) = (with_login("me:one"), with_login("me:two"));
+        let feed = "https://example.org/feed";
+        let urls = [feed, "https://example.org/news", feed, &one, &two, &one, bare];
         let feeds = urls.iter().map(|url| Url::parse(url).unwrap()).collect();
         let overrides = Overrides { feeds, ..Overrides::default() };
-        let config = over_file(&overrides).config;
-        let names: Vec<&str> = config.feeds.iter().map(|feed| feed.name.as_str()).collect();
-        let [first, second, third] = names[..] else { panic!("{names:?}") };
-        assert_eq!(first, "example-org-feed");
-        // Its name is taken, and the other has a query.
-        assert!(second.starts_with("example-org-feed-") && second.len() == first.len() + 9);
-        assert!(third.starts_with("example-org-feed-") && third != second);
-        let sources: Vec<FeedSource> = config.feeds.iter().map(|feed| feed.source).collect();
+        let feeds = over_file(&overrides).config.feeds;
         use FeedSource::{CommandLine, File};
-        assert_eq!(sources, [File, CommandLine, CommandLine]);
+        let expected = [
+            (File, "https://example.org/news"),
+            (CommandLine, feed),
+            // With other credentials it is another feed.
+            (CommandLine, bare),
+            (CommandLine, bare),
+        ];
+        assert!(feeds.iter().map(|feed| (feed.source, &*feed.url)).eq(expected));
+        // The first name is taken, and the others have a query.
+        let names: BTreeSet<&str> = feeds.iter().map(|feed| feed.name.as_str()).collect();
+        assert_eq!((names.len(), feeds[0].name.as_str()), (4, "example-org-feed"));
+        for name in names.into_iter().skip(1) {
+            assert!(name.starts_with("example-org-feed-") && name.len() == 25, "{name}");
+        }
     }
 }

@@ -101,24 +101,3 @@ pub(super) fn check(section: &mut Section<'_, '_, '_>, store: &mut StoreSettings
 fn without_effect(kind: StoreKind) -> String {
     format!("has no effect: store.kind is {:?}", kind.name())
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check;
-
-    #[test]
-    fn the_address_of_the_database_is_in_no_message() {
-        let of = |host: &str| {
-            let url = format!("postgresql://gate:s3cret@{host}/feeds");
-            check("f", &format!("[store]\nkind = \"postgres\"\nurl = \"{url}\"\n")).unwrap()
-        };
-        let (started, mut again) = (of("a"), of("b"));
-        let kept = again.config.keep_store(&started.config);
-        let warned = again.restart_warnings(&kept)[0].to_string();
-        assert!(
-            warned.contains("store.url: was changed") && !warned.contains("s3cret"),
-            "{warned}"
-        );
-        assert!(!format!("{started:?}").contains("s3cret"));
-    }
-}

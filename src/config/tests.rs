@@ -34,6 +34,10 @@ fn an_empty_file_is_all_defaults() {
 fn the_annotated_file_shows_the_defaults() {
     let checked = file(&root().join("config/tidegate.toml")).unwrap();
     assert_eq!(Checked { places: BTreeMap::new(), ..checked }, Checked::default());
+    // Beside them one feed is enough.
+    let Checked { config, .. } = file(&root().join("config/minimal.toml")).unwrap();
+    assert_eq!(config.feeds[0].name.as_str(), "news");
+    assert_eq!(Config { feeds: Vec::new(), ..config }, Config::default());
 }
 
 /// The annotated file and the tables of the documentation are those of the table of keys;
@@ -96,13 +100,6 @@ fn presets_are_values() {
     feeds::FEED_KEYS.preset(&mut preset);
     assert_eq!(preset.options, FeedOptions::default());
     assert_eq!(Publish::default().versions_per_day, tidegate_core::model::VERSIONS_PER_DAY);
-}
-
-#[test]
-fn the_minimal_file_is_one_feed() {
-    let Checked { config, .. } = file(&root().join("config/minimal.toml")).unwrap();
-    assert_eq!(config.feeds[0].name.as_str(), "news");
-    assert_eq!(Config { feeds: Vec::new(), ..config }, Config::default());
 }
 
 /// Each good file with what it says that the first one does not; and what it is warned of, and names elsewhere. The last
@@ -199,12 +196,32 @@ fn mistakes_in_json_say_where() {
     }
 }
 
+/// Neither a configuration shows a secret, nor the warning that one was changed.
 #[test]
-fn a_token_is_not_shown_by_accident() {
-    let config = good("[server]\nadmin_token = \"hunter2-hunter2-hunter2\"");
-    assert!(!format!("{config:?}").contains("hunter2"));
-    let Some(SecretSource::Literal(token)) = config.server.admin_token else { panic!("no token") };
-    assert_eq!(token.reveal(), "hunter2-hunter2-hunter2");
+fn no_secret_is_shown() {
+    let address = |host: &str| format!("postgresql://gate:hush@{host}/feeds");
+    let in_file = |host: &str| {
+        let store = format!("[store]\nkind = \"postgres\"\nurl = \"{}\"\n", address(host));
+        let server = "[server]\nadmin_token = \"hush-hush-hush-hush\"\n";
+        let reader = "[[reader]]\nname = \"ann\"\ntoken = \"hush_0123456789-abcdefgh\"\n";
+        check("f", &format!("{server}{store}{reader}all_private = true")).unwrap()
+    };
+    let in_variables = |host: &str| {
+        let url = address(host);
+        let pairs = [("TIDEGATE_STORE_KIND", "postgres"), ("TIDEGATE_STORE_URL", &url)];
+        let owned = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        check_with("f", "", &Variables::new(owned)).unwrap()
+    };
+    for (started, again) in [(in_file("a"), in_file("b")), (in_variables("a"), in_variables("b"))] {
+        let kept = again.config.clone().keep_store(&started.config);
+        assert_eq!(kept, ["store.url"]);
+        let warned = again.restart_warnings(&kept)[0].to_string();
+        assert!(warned.contains("store.url: was changed and needs a restart"), "{warned}");
+        assert!(!format!("{warned} {started:?}").contains("hush"), "{warned} {started:?}");
+    }
+    let token = in_file("a").config.server.admin_token;
+    let Some(SecretSource::Literal(token)) = token else { panic!("no token") };
+    assert_eq!(token.reveal(), "hush-hush-hush-hush");
 }
 
 #[test]

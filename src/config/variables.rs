@@ -116,19 +116,4 @@ mod tests {
         }
         insta::assert_snapshot!(all);
     }
-
-    #[test]
-    fn a_secret_address_of_the_environment_is_in_no_message() {
-        let read = |key: &str| {
-            let said = format!("postgresql://gateway:{key}@db/feeds");
-            let pairs = [("TIDEGATE_STORE_KIND", "postgres"), ("TIDEGATE_STORE_URL", &*said)];
-            check_with("f", "", &variables(&pairs)).unwrap()
-        };
-        let (started, again) = (read("hunter2"), read("hunter3"));
-        let kept = again.config.clone().keep_store(&started.config);
-        assert_eq!(kept, ["store.url"]);
-        let warned = again.restart_warnings(&kept)[0].to_string();
-        assert!(warned.contains("what it was stays in force"), "{warned}");
-        assert!(!format!("{:?}", started.places).contains("hunter"), "{:?}", started.places);
-    }
 }

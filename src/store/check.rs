@@ -1,6 +1,5 @@
 //! Checks a change before the store takes it. Pure.
 
-use super::limits::VALUE_LIMIT;
 use super::{CommitError, StoreError};
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{
@@ -20,7 +19,6 @@ pub(super) fn check(
     if change.base != revision {
         return Err(CommitError::Conflict(revision));
     }
-    check_sizes(change)?;
     let agrees = agrees_with_itself(change, before, order);
     let (known, versioned) = agrees.map_err(|what| invalid(change, what))?;
 
@@ -78,31 +76,6 @@ fn agrees_with_itself<'a>(
 
 pub(super) fn invalid(change: &Change, what: String) -> CommitError {
     CommitError::Store(StoreError::Invalid { feed: change.feed.clone(), what })
-}
-
-/// Refuses bytes that no engine can store.
-fn check_sizes(change: &Change) -> Result<(), StoreError> {
-    let feed = &change.feed;
-    let versions = change.versions.iter();
-    let versions = versions.filter_map(|version| Some((&version.id, version.markup.as_ref()?)));
-    let latest = change.latest.iter().map(|(id, markup)| (id, markup));
-    let conflicts = change.conflicts.iter().flat_map(|conflicting| {
-        let bytes = conflicting.versions.iter().filter_map(|version| version.data.as_ref());
-        bytes.map(|markup| (&conflicting.id, markup))
-    });
-    for (id, markup) in versions.chain(latest).chain(conflicts) {
-        check_size(markup.xml.len(), || format!("the item {id} of the feed {feed}"))?;
-    }
-    let skeleton = change.skeleton.as_ref().map_or(0, |skeleton| skeleton.text.len());
-    check_size(skeleton, || format!("the document around the entries of {feed}"))
-}
-
-fn check_size(size: usize, what: impl FnOnce() -> String) -> Result<(), StoreError> {
-    if size > VALUE_LIMIT {
-        Err(StoreError::TooLarge { what: what(), size, limit: VALUE_LIMIT })
-    } else {
-        Ok(())
-    }
 }
 
 /// A tick comes with versions, with an announced change of the feed's head, or with a new window of the sync view,
@@ -275,3 +248,6 @@ fn check_seals(change: &Change, before: Option<&FeedState>) -> Result<(), String
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

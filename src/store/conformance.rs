@@ -4,23 +4,19 @@ mod admin;
 pub(crate) mod archives;
 pub(crate) mod carry;
 mod cases;
-mod conflicts;
-mod cut_short;
-mod evicted;
+mod histories;
 mod incarnations;
-mod indexed;
-mod kept;
+mod ledger;
 mod limits;
 pub(crate) mod make;
 mod model;
-mod on_postgres;
 mod past;
 mod pinned_reader;
 mod retention;
 pub(crate) mod subscriptions;
 mod together;
 
-use super::{DiskRequest, PostgresRequest, Store};
+use super::{PostgresRequest, Store, StoreError};
 use crate::testing::TestSchema;
 use std::sync::Arc;
 use tidegate_core::clock::ManualClock;
@@ -52,6 +48,17 @@ fn endpoint() -> EndpointId {
     EndpointId::own("gate.example").unwrap()
 }
 
+fn open(home: &Home, clock: ManualClock) -> Result<Store, StoreError> {
+    let (endpoint, clock) = (Some(endpoint()), Arc::new(clock));
+    match home {
+        Home::Memory => Store::in_memory(endpoint, clock),
+        Home::Disk(folder) => Store::on_disk(folder.path(), endpoint, clock),
+        Home::Postgres(schema) => {
+            Store::open_on_postgres(PostgresRequest::new(&schema.url, endpoint), clock)
+        }
+    }
+}
+
 impl StoreFixture {
     fn new(kind: EngineKind) -> Self {
         let home = match kind {
@@ -63,17 +70,8 @@ impl StoreFixture {
     }
 
     fn open(home: Home, clock: ManualClock) -> Self {
-        let (endpoint, time) = (Some(endpoint()), Arc::new(clock.clone()));
-        let store = match &home {
-            Home::Memory => Store::in_memory(endpoint, time),
-            Home::Disk(folder) => {
-                Store::open_on_disk(DiskRequest::new(folder.path(), endpoint), time)
-            }
-            Home::Postgres(schema) => {
-                Store::open_on_postgres(PostgresRequest::new(&schema.url, endpoint), time)
-            }
-        };
-        Self { store: Arc::new(store.unwrap()), clock, home }
+        let store = Arc::new(open(&home, clock.clone()).unwrap());
+        Self { store, clock, home }
     }
 
     fn kind(&self) -> EngineKind {
@@ -86,6 +84,14 @@ impl StoreFixture {
 
     fn store(&self) -> Arc<Store> {
         Arc::clone(&self.store)
+    }
+
+    /// The store as another gateway has it, where there can be one.
+    fn of_another_gateway(&self) -> Arc<Store> {
+        match self.home {
+            Home::Postgres(_) => Arc::new(open(&self.home, self.clock.clone()).unwrap()),
+            Home::Memory | Home::Disk(_) => self.store(),
+        }
     }
 
     async fn reopen(self) -> Self {
@@ -108,35 +114,26 @@ impl StoreFixture {
 /// Runs each named case on every store; on PostgreSQL where there is one.
 macro_rules! on_every_store {
     ($($case:ident)+) => {
-        mod memory {
-            use crate::conformance::{StoreFixture, EngineKind};
-            $(
-                #[tokio::test]
-                async fn $case() {
-                    super::$case(StoreFixture::new(EngineKind::Memory)).await;
-                }
-            )+
-        }
-        mod on_disk {
-            use crate::conformance::{StoreFixture, EngineKind};
-            $(
-                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-                async fn $case() {
-                    super::$case(StoreFixture::new(EngineKind::Disk)).await;
-                }
-            )+
-        }
-        mod on_postgres {
-            use crate::conformance::{StoreFixture, EngineKind};
+        $crate::conformance::on_store! { memory Memory $($case)+ }
+        $crate::conformance::on_store! { on_disk Disk $($case)+ }
+        $crate::conformance::on_store! { on_postgres Postgres $($case)+ }
+    };
+}
+
+macro_rules! on_store {
+    ($module:ident $kind:ident $($case:ident)+) => {
+        mod $module {
+            use crate::conformance::{EngineKind, StoreFixture};
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $case() {
-                    if crate::testing::is_tested() {
-                        super::$case(StoreFixture::new(EngineKind::Postgres)).await;
+                    let kind = EngineKind::$kind;
+                    if kind != EngineKind::Postgres || crate::testing::is_tested() {
+                        super::$case(StoreFixture::new(kind)).await;
                     }
                 }
             )+
         }
     };
 }
-use on_every_store;
+use {on_every_store, on_store};

@@ -6,8 +6,6 @@ pub(crate) mod faults;
 pub(super) mod files;
 mod folder;
 mod fresh;
-#[cfg(test)]
-mod measure;
 mod private;
 mod swap;
 

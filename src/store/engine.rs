@@ -92,9 +92,6 @@ pub(super) enum KeyOrder {
     Descending,
 }
 
-/// Entries of a range, with their keys.
-pub(super) type RangeEntries = Vec<(Vec<u8>, Bytes)>;
-
 /// What is read together with the beginning of a transaction, which saves round trips.
 #[derive(Debug, Default)]
 pub(super) struct FirstRead {
@@ -108,7 +105,7 @@ pub(super) struct FirstRead {
 #[derive(Debug, Clone)]
 pub(super) struct Portion {
     /// The entries, with their keys.
-    pub(super) entries: RangeEntries,
+    pub(super) entries: Vec<(Vec<u8>, Bytes)>,
     /// Whether there may be more.
     pub(super) has_more: bool,
 }

@@ -178,61 +178,72 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// The message after each measurement, where a quarter more than the limit must be free after a shortage.
+    /// After a shortage a quarter more than the limit must be free.
     #[test]
     fn space_is_low_below_the_limit_or_two_parts_in_a_hundred_of_a_small_file_system() {
+        const LIMIT: u64 = 256 * MIB;
         type Case = (u64, u64, &'static [(u64, bool)]);
+        let large: &[(u64, bool)] = &[
+            (LIMIT, false),
+            (LIMIT - 1, true),
+            (320 * MIB - 1, true),
+            (320 * MIB, false),
+            (LIMIT, false),
+        ];
         let cases: [Case; 4] = [
-            (
-                256 * MIB,
-                1 << 40,
-                &[
-                    (256 * MIB, false),
-                    (256 * MIB - 1, true),
-                    (320 * MIB - 1, true),
-                    (320 * MIB, false),
-                    (256 * MIB, false),
-                ],
-            ),
-            (256 * MIB, 100 * MIB, &[(2 * MIB, false), (2 * MIB - 1, true)]),
+            (LIMIT, 1 << 40, large),
+            (LIMIT, 100 * MIB, &[(2 * MIB, false), (2 * MIB - 1, true)]),
             (0, 100 * MIB, &[(0, false)]),
             // What cannot be measured stays as it was.
-            (256 * MIB, 1 << 40, &[(MIB, true), (u64::MAX, true)]),
+            (LIMIT, 1 << 40, &[(MIB, true), (u64::MAX, true)]),
         ];
         for (min_free, total, readings) in cases {
             let left = Arc::new(AtomicU64::new(total));
             let free = Arc::clone(&left);
-            let space =
-                FreeSpace::measured_by(min_free, move || match free.load(Ordering::SeqCst) {
-                    u64::MAX => Err(io::Error::other("it does not answer")),
-                    free => Ok(MeasuredSpace { free, total }),
-                });
+            let space = FreeSpace::measured_by(min_free, move || {
+                let free = free.load(Ordering::SeqCst);
+                let unknown = || io::Error::other("it does not answer");
+                Some(MeasuredSpace { free, total }).filter(|_| free != u64::MAX).ok_or_else(unknown)
+            });
             assert_eq!(space.status().free, None);
             for (reading, is_low) in readings {
-                let before = space.status().free;
                 left.store(*reading, Ordering::SeqCst);
                 space.measure();
-                let free = space.status().free;
-                assert_eq!(free.unwrap().is_short, *is_low, "{reading} of {total}");
-                assert!(*reading != u64::MAX || free == before);
-                assert!(min_free == 0 || total < 1 << 40 || free.unwrap().limit == min_free);
+                let free = space.status().free.unwrap();
+                assert_eq!(free.is_short, *is_low, "{reading} of {total}");
+                assert_eq!(free.limit, min_free.min(total / SMALL_PART));
+                assert!(free.bytes == *reading || *reading == u64::MAX && free.bytes == MIB);
             }
         }
     }
 
-    #[test]
-    fn the_size_of_the_folder_has_a_limit_of_its_own() {
+    #[tokio::test(start_paused = true)]
+    async fn the_size_of_the_folder_has_a_limit_of_its_own() {
         let folder = tempfile::tempdir().unwrap();
         let space = FreeSpace::of_folder(folder.path().to_owned(), 0);
-        space.measure_used();
-        assert_eq!(space.status().taken, None, "no limit");
+        let is_near = async || {
+            let wait = std::time::Duration::from_secs(1);
+            tokio::time::timeout(wait, space.near_limit()).await.is_ok()
+        };
+        let missing = FreeSpace::of_folder(folder.path().join("none"), 0);
+        for space in [&space, &missing] {
+            space.measure();
+            space.measure_used();
+        }
+        assert!(space.status().free.is_some_and(|last| !last.is_short));
+        assert_eq!((space.status().used, space.status().taken), (Some(0), None), "no limit");
+        assert_eq!((missing.status().free, missing.status().used), (None, None));
+        std::fs::create_dir(folder.path().join("below")).unwrap();
         let takes = |bytes: usize| {
-            std::fs::write(folder.path().join("file"), vec![7; bytes]).unwrap();
+            std::fs::write(folder.path().join("below/file"), vec![7; bytes]).unwrap();
             space.measure_used();
             space.status().taken.unwrap().is_short
         };
         space.set_limits(SpaceLimits { min_free: 0, max_size: Some(100_000) });
-        assert!(!takes(99_999) && space.check().is_ok());
+        assert!(!takes(89_999) && !is_near().await);
+        // Who prunes is told once.
+        assert!(!takes(90_000) && is_near().await);
+        assert!(!takes(99_999) && space.check().is_ok() && !is_near().await);
         assert!(takes(100_000));
         let said = space.check().unwrap_err().to_string();
         assert!(said.contains("store.max_size") && said.contains("takes 97.6 KiB"), "{said}");
@@ -243,41 +254,5 @@ mod tests {
         assert!(space.check().is_ok(), "the limit was raised");
         space.set_limits(SpaceLimits { min_free: 0, max_size: None });
         assert_eq!(space.status().taken, None);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn who_prunes_is_told_once_when_the_limit_is_near() {
-        let folder = tempfile::tempdir().unwrap();
-        let space = FreeSpace::of_folder(folder.path().to_owned(), 0);
-        let is_told = async || {
-            space.measure_used();
-            let wait = std::time::Duration::from_secs(1);
-            tokio::time::timeout(wait, space.near_limit()).await.is_ok()
-        };
-        space.set_limits(SpaceLimits { min_free: 0, max_size: Some(100_000) });
-        std::fs::write(folder.path().join("file"), [7; 89_999]).unwrap();
-        assert!(!is_told().await);
-        std::fs::write(folder.path().join("file"), [7; 90_000]).unwrap();
-        assert!(is_told().await);
-        assert!(!is_told().await);
-    }
-
-    #[test]
-    fn a_folder_that_is_there_can_be_measured() {
-        let folder = tempfile::tempdir().unwrap();
-        let space = FreeSpace::of_folder(folder.path().to_owned(), 0);
-        space.measure();
-        assert!(space.status().free.is_some_and(|last| !last.is_short));
-        assert_eq!(space.status().used, None);
-        space.measure_used();
-        assert_eq!(space.status().used, Some(0));
-        std::fs::create_dir(folder.path().join("below")).unwrap();
-        std::fs::write(folder.path().join("below/file"), [7; 5000]).unwrap();
-        space.measure_used();
-        assert_eq!(space.status().used, Some(5000));
-        let missing = FreeSpace::of_folder(folder.path().join("none"), 0);
-        missing.measure();
-        missing.measure_used();
-        assert_eq!((missing.status().free, missing.status().used), (None, None));
     }
 }

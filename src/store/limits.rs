@@ -37,7 +37,7 @@ pub(super) const WHOLE_EVERY: u32 = 16;
 pub(super) const CHAIN_LIMIT: usize = 64;
 /// About how many bytes of text one stored block of an archive holds; a larger entry has a block of
 /// its own.
-pub(super) const BLOCK: usize = 256 * 1024;
+pub(super) const BLOCK: usize = if cfg!(test) { 8 << 10 } else { 256 << 10 };
 
 /// How many archives that were dropped are remembered, so that their addresses answer 410 and not
 /// 404; the oldest are forgotten first.

@@ -4,7 +4,5 @@ mod barrier;
 #[cfg(test)]
 mod damage;
 mod engine;
-#[cfg(test)]
-mod leaks;
 
 pub(super) use self::engine::SledEngine;

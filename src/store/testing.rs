@@ -67,15 +67,6 @@ impl TestSchema {
     pub fn sql(&self, text: &str) {
         sql(&self.url, text);
     }
-
-    #[cfg(test)]
-    pub(crate) fn cut_connections(&self) {
-        let name = &self.name;
-        let of_store = format!("application_name = '{name}' AND pid <> pg_backend_pid()");
-        self.sql(&format!(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {of_store}"
-        ));
-    }
 }
 
 impl Drop for TestSchema {

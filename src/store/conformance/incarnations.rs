@@ -1,10 +1,9 @@
-//! What goes on where another store was, and what begins a life of its own: a compacted store, a copy, a copy
-//! of a copy.
+//! What goes on where another store was, and what begins a life of its own: a compacted store, and a copy.
 
 use super::carry::{import, pieces};
 use super::make::*;
 use super::{EngineKind, StoreFixture, endpoint, on_every_store};
-use crate::portable::{Copying, ExportRecord, ImportMessage};
+use crate::portable::{Copying, ExportRecord};
 use crate::*;
 use std::sync::Arc;
 use tidegate_core::clock::ManualClock;
@@ -12,7 +11,6 @@ use tidegate_core::model::*;
 
 on_every_store! {
     a_copy_begins_a_life_of_its_own
-    a_copy_of_a_copy_is_a_third
     a_restored_store_begins_a_life_of_its_own
     a_place_has_one_name_whatever_restarts
 }
@@ -42,10 +40,10 @@ async fn changes(fixture: &StoreFixture, seconds: std::ops::Range<i64>) -> Vec<P
     places
 }
 
-/// Another store with what this one has, as a compaction makes it.
-async fn compacted(store: &Store) -> StoreFixture {
-    let fixture = StoreFixture::new(EngineKind::Disk);
-    import(&fixture, pieces(store).await).await.unwrap();
+/// Another store with the same records.
+async fn restored(store: &Store, kind: EngineKind) -> StoreFixture {
+    let fixture = StoreFixture::new(kind);
+    import(&fixture.store, pieces(store).await).await.unwrap();
     fixture.reopen().await
 }
 
@@ -57,7 +55,7 @@ async fn copied(store: &Store, kind: EngineKind, now: i64) -> StoreFixture {
     let mut copying = Copying::new(known, time(now));
     let mut copy: Vec<_> = all.into_iter().map(|piece| copying.piece(piece)).collect();
     copy.extend(copying.end());
-    import(&fixture, copy).await.unwrap();
+    import(&fixture.store, copy).await.unwrap();
     fixture.reopen().await
 }
 
@@ -65,33 +63,24 @@ async fn state(store: &Store) -> FeedState {
     store.state(&feed("news")).await.unwrap().unwrap()
 }
 
-/// Once and once more, with the same epochs, places and tags.
+/// Compacted once and once more: with the same epochs, places and tags. Nobody who followed the one is reset by the other.
 #[tokio::test]
 async fn a_compacted_store_goes_on() {
-    let fixture = StoreFixture::new(EngineKind::Disk);
+    let mut fixture = StoreFixture::new(EngineKind::Disk);
     let mut places = changes(&fixture, 1..5).await;
-    let store = fixture.store();
-    let there = compacted(&store).await;
-    let new = there.store();
-    assert_eq!(state(&new).await, state(&store).await);
-    assert_eq!(newest(&new), newest(&store));
-    // Epochs and tags go on: nobody who followed the one is reset by the other.
-    let before = state(&store).await;
-    let mark = before.lineage.mark().unwrap();
-    places.extend(changes(&there, 5..8).await);
-    follow_each_other(&places, &new);
-    let after = state(&new).await;
-    assert!(after.lineage.made(mark, before.render_revision, after.render_revision));
-    let further = compacted(&new).await;
-    assert_eq!((state(&further.store()).await, newest(&further.store())), (after, newest(&new)));
-    places.extend(changes(&further, 8..10).await);
-    follow_each_other(&places, &further.store());
-}
-
-/// No epoch is missing and none comes twice, and the store knows the place after each.
-fn follow_each_other(places: &[Place], store: &Store) {
-    assert!(places.is_sorted_by(|one, next| one.1 + 1 == next.1), "{places:?}");
-    assert!(places.iter().all(|place| knows(store, *place)));
+    for seconds in [5..8, 8..10] {
+        let store = fixture.store();
+        let before = state(&store).await;
+        fixture = restored(&store, EngineKind::Disk).await;
+        let new = fixture.store();
+        assert_eq!((&state(&new).await, newest(&new)), (&before, newest(&store)));
+        places.extend(changes(&fixture, seconds).await);
+        // No epoch is missing and none comes twice, and the store knows the place after each.
+        assert!(places.is_sorted_by(|one, next| one.1 + 1 == next.1), "{places:?}");
+        assert!(places.iter().all(|place| knows(&new, *place)));
+        let (mark, after) = (before.lineage.mark().unwrap(), state(&new).await);
+        assert!(after.lineage.made(mark, before.render_revision, after.render_revision));
+    }
 }
 
 async fn a_copy_begins_a_life_of_its_own(fixture: StoreFixture) {
@@ -108,9 +97,7 @@ async fn a_copy_begins_a_life_of_its_own(fixture: StoreFixture) {
 /// In its place, and not by way of a file.
 async fn a_restored_store_begins_a_life_of_its_own(fixture: StoreFixture) {
     let before = changes(&fixture, 1..5).await;
-    let restored = StoreFixture::new(fixture.kind());
-    import(&restored, pieces(&fixture.store()).await).await.unwrap();
-    let restored = restored.reopen().await;
+    let restored = restored(&fixture.store, fixture.kind()).await;
     let ahead = changes(&fixture, 5..30).await;
     restored.clock.set(time(20));
     let store = restored.store();
@@ -135,21 +122,6 @@ async fn is_apart(copy: &StoreFixture, before: &[Place], ahead: &[Place]) {
         assert!(ahead.iter().all(|place| !knows(&store, *place)), "at {}", newest(&store).1);
         changes(copy, seconds..seconds + 1).await;
     }
-}
-
-async fn a_copy_of_a_copy_is_a_third(fixture: StoreFixture) {
-    let first = changes(&fixture, 1..5).await;
-    let copy = copied(&fixture.store(), EngineKind::Disk, 11).await;
-    let second = changes(&copy, 12..15).await;
-    let third = copied(&copy.store(), EngineKind::Memory, 21).await;
-    let (one, two) = (changes(&fixture, 5..13).await, changes(&copy, 22..31).await);
-    let own = changes(&third, 22..41).await;
-    let store = third.store();
-    assert!(first.iter().chain(&second).chain(&own).all(|place| knows(&store, *place)));
-    assert!(one.iter().chain(&two).all(|place| !knows(&store, *place)));
-    let copied = copy.store();
-    assert!(first.iter().chain(&second).chain(&two).all(|place| knows(&copied, *place)));
-    assert!(one.iter().chain(&own).all(|place| !knows(&copied, *place)));
 }
 
 async fn a_place_has_one_name_whatever_restarts(mut fixture: StoreFixture) {
@@ -182,12 +154,7 @@ async fn an_import_brings_what_sup_ids_are_made_of() {
     drop(first);
 
     let filled = open(Some(endpoint()), Some(SupIdBasis::Endpoint));
-    let (sender, receiver) = tokio::sync::mpsc::channel(1000);
-    for piece in pieces(&fixture.store()).await {
-        sender.send(ImportMessage::Record(piece)).await.unwrap();
-    }
-    sender.send(ImportMessage::End).await.unwrap();
-    filled.import(receiver).await.unwrap();
+    import(&filled, pieces(&fixture.store).await).await.unwrap();
     filled.close().await.unwrap();
     drop(filled);
 

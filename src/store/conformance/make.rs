@@ -10,7 +10,7 @@ pub(crate) fn time(seconds: i64) -> Time {
     Time::from_unix(1_795_191_605 + seconds)
 }
 
-pub(super) fn tick(seconds: i64) -> Tick {
+pub(crate) fn tick(seconds: i64) -> Tick {
     Tick::at(time(seconds))
 }
 
@@ -18,7 +18,7 @@ pub(crate) fn feed(name: &str) -> FeedName {
     FeedName::new(name).unwrap()
 }
 
-pub(super) fn id(text: &str) -> SyncId {
+pub(crate) fn id(text: &str) -> SyncId {
     SyncId::new(text).unwrap()
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn skeleton(text: &str) -> Skeleton {
     }
 }
 
-pub(super) fn state() -> FeedState {
+pub(crate) fn state() -> FeedState {
     FeedState::untouched(Format::Atom10, time(0))
 }
 
@@ -92,10 +92,6 @@ pub(crate) fn record(name: &str) -> FeedRecord {
     FeedRecord::new(feed(name), format!("https://example.org/{name}"), FeedSource::Api)
 }
 
-pub(super) fn texts(view: &View) -> Vec<&str> {
-    view.items.iter().map(|item| item.shared.winner.data.xml.as_str()).collect()
-}
-
 pub(super) fn ids(view: &View) -> Vec<&str> {
     view.items.iter().map(|item| item.shared.winner.id.as_str()).collect()
 }
@@ -126,7 +122,7 @@ impl Draft {
     }
 
     /// A change over a state and a ledger.
-    pub(super) fn over(
+    pub(crate) fn over(
         name: &str,
         before: Option<FeedState>,
         ledger: HashMap<SyncId, LedgerEntry>,

@@ -8,14 +8,10 @@ use tidegate_core::model::*;
 
 on_every_store! {
     every_version_has_its_own_bytes
-    bytes_without_a_version_are_no_versions
     a_view_of_the_past_is_what_it_was
     many_documents_of_the_past_are_read_back
-    a_past_before_the_first_document_is_unknown
     the_bytes_of_a_past_tombstone_are_those_before_it
     a_redacted_item_leaves_no_text
-    a_redacted_tombstone_stays_and_stays_out
-    a_redaction_that_leaves_text_is_refused
 }
 
 fn count(number: u32) -> Count {
@@ -54,6 +50,7 @@ async fn every_version_has_its_own_bytes(mut fixture: StoreFixture) {
             assert_eq!(found.markup, bytes, "version {seconds}");
             assert_eq!(note.size, u64::try_from(size).unwrap());
             assert_eq!(note.shown, time(seconds));
+            assert_eq!((&*note.title, &*note.reason), (&*format!("a {seconds}"), "a test"));
         }
         assert!(store.version(&news, &id("a"), count(9_999)).await.unwrap().is_none());
         assert!(store.version(&news, &id("b"), count(1)).await.unwrap().is_none());
@@ -62,21 +59,6 @@ async fn every_version_has_its_own_bytes(mut fixture: StoreFixture) {
         assert!(kept.version_bytes > 0);
         fixture = fixture.reopen().await;
     }
-}
-
-async fn bytes_without_a_version_are_no_versions(fixture: StoreFixture) {
-    let store = fixture.store();
-    for (seconds, text) in (1..).zip(["one", "latest", "two"]) {
-        let draft = edit(&store, seconds).await;
-        let draft = if text == "latest" { draft.latest("a", text) } else { draft.item("a", text) };
-        draft.commit(&store).await;
-    }
-    let bytes = async |number| {
-        let version = store.version(&feed("news"), &id("a"), count(number)).await.unwrap();
-        version.and_then(|version| version.markup)
-    };
-    assert_eq!(bytes(1).await, Some(markup("one")));
-    assert_eq!(bytes(2).await, Some(markup("two")));
 }
 
 async fn shown(store: &Store, select: PastSelect, seconds: i64) -> Vec<String> {
@@ -127,6 +109,10 @@ async fn a_view_of_the_past_is_what_it_was(mut fixture: StoreFixture) {
         let past = store.past(&feed("news"), PastSelect::All, time(35)).await.unwrap();
         let Some(Past::Then(view)) = past else { panic!("{past:?}") };
         assert_eq!((view.state.updated_at, view.state.tick), (time(30), Some(tick(30))));
+        for select in [PastSelect::Current, PastSelect::All] {
+            let past = store.past(&feed("news"), select, time(9)).await.unwrap();
+            assert_eq!(past, Some(Past::Unknown { back_to: Some(time(10)) }));
+        }
         fixture = fixture.reopen().await;
     }
 }
@@ -159,25 +145,26 @@ async fn many_documents_of_the_past_are_read_back(fixture: StoreFixture) {
     assert_eq!(kept.back_to, Some(time(10)));
 }
 
-async fn a_past_before_the_first_document_is_unknown(fixture: StoreFixture) {
-    history(&fixture).await;
-    for select in [PastSelect::Current, PastSelect::All] {
-        let past = fixture.store().past(&feed("news"), select, time(9)).await.unwrap().unwrap();
-        assert_eq!(past, Past::Unknown { back_to: Some(time(10)) });
-    }
-}
-
 async fn the_bytes_of_a_past_tombstone_are_those_before_it(fixture: StoreFixture) {
     let store = fixture.store();
-    for (seconds, text) in (1..).zip(["one", "two", "-", "-", "three"]) {
+    for (seconds, text) in (1..).zip(["one", "latest", "two", "-", "-", "three"]) {
         let draft = edit(&store, seconds).await.order(&["a"]);
-        let draft = if text == "-" { draft.tombstone("a") } else { draft.item("a", text) };
+        let draft = match text {
+            "-" => draft.tombstone("a"),
+            "latest" => draft.latest("a", text),
+            _ => draft.item("a", text),
+        };
         draft.commit(&store).await;
     }
-    let titles = async |seconds| shown(&store, PastSelect::All, seconds).await.pop().unwrap();
-    assert_eq!(titles(3).await, "a.3 deleted of two");
-    assert_eq!(titles(4).await, "a.4 deleted of two");
-    assert_eq!(titles(5).await, "a.5 of three");
+    let title = async |seconds| shown(&store, PastSelect::All, seconds).await.pop().unwrap();
+    assert_eq!(title(4).await, "a.3 deleted of two");
+    assert_eq!(title(5).await, "a.4 deleted of two");
+    assert_eq!(title(6).await, "a.5 of three");
+    // Bytes without a version are none of those before and after them.
+    for (number, text) in [(1, "one"), (2, "two")] {
+        let version = store.version(&feed("news"), &id("a"), count(number)).await.unwrap();
+        assert_eq!(version.unwrap().markup, Some(markup(text)));
+    }
 }
 
 /// Everything that a store answers of `news`, as text.
@@ -189,7 +176,7 @@ async fn everything(store: &Store) -> String {
         store.view(&news, Select::All).await.unwrap(),
         store.events(&news, usize::MAX).await.unwrap(),
     );
-    for name in ["a", "b"] {
+    for name in ["a", "b", "dead"] {
         for note in store.versions(&news, &id(name), usize::MAX).await.unwrap() {
             let version = store.version(&news, &id(name), note.updates).await.unwrap();
             all.push_str(&format!("{note:?} {version:?}"));
@@ -204,14 +191,15 @@ async fn everything(store: &Store) -> String {
     all
 }
 
-async fn a_redacted_item_leaves_no_text(mut fixture: StoreFixture) {
+async fn a_redacted_item_leaves_no_text(fixture: StoreFixture) {
     let store = fixture.store();
-    for (seconds, text) in (1..).zip(["secret one", "secret two", "latest secret", "secret four"]) {
-        let mut draft = edit(&store, seconds).await.item("b", &format!("open {text}"));
-        draft = if text.starts_with("latest") {
-            draft.latest("a", text)
-        } else {
-            draft.item("a", &format!("{text} {}", telling(seconds)))
+    edit(&store, 1).await.item("dead", "secret").commit(&store).await;
+    edit(&store, 2).await.tombstone("dead").commit(&store).await;
+    for (seconds, text) in (3..).zip(["secret one", "secret two", "latest secret", "secret four"]) {
+        let draft = edit(&store, seconds).await.item("b", &format!("open {text}"));
+        let draft = match text {
+            "latest secret" => draft.latest("a", text),
+            _ => draft.item("a", &format!("{text} {}", telling(seconds))),
         };
         let mut change = draft.order(&["a", "b"]).done();
         for event in change.events.iter_mut().filter(|event| event.id == id("a")) {
@@ -226,62 +214,30 @@ async fn a_redacted_item_leaves_no_text(mut fixture: StoreFixture) {
     }
     let before = everything(&store).await;
     assert!(before.contains("secret two") && before.contains("older secret"));
-    edit(&store, 9).await.redact("a", "").order(&["b"]).commit(&store).await;
-    drop(store);
-    for _ in 0..2 {
-        let store = fixture.store();
-        let after = everything(&store).await;
-        let rest = after.replace("open secret", "").replace("open latest secret", "");
-        assert!(!rest.contains("secret"), "{rest}");
-        assert!(after.contains("open secret two"), "another item lost its text");
-        let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
-        assert!(item.shared.winner.deleted && item.shared.winner.data == markup(""));
-        assert_eq!(item.standing, ItemStatus::Redacted { since: time(9) });
-        let notes = store.versions(&feed("news"), &id("a"), 9).await.unwrap();
-        assert_eq!(notes.len(), 4);
-        assert!(notes.iter().all(|note| note.title.is_empty() && note.size == 0));
-        // The past goes without it, the present has its tombstone.
-        assert_eq!(shown(&store, PastSelect::Current, 3).await.len(), 2);
-        assert_eq!(ids(&store.view(&feed("news"), Select::All).await.unwrap().unwrap()).len(), 2);
-        drop(store);
-        fixture = fixture.reopen().await;
-    }
-}
-
-async fn a_redacted_tombstone_stays_and_stays_out(fixture: StoreFixture) {
-    let store = fixture.store();
-    edit(&store, 1).await.item("a", "secret").item("b", "B").commit(&store).await;
-    edit(&store, 2).await.tombstone("a").order(&["b"]).commit(&store).await;
-    edit(&store, 3).await.redact("a", "").commit(&store).await;
+    let draft = edit(&store, 9).await.redact("a", "").redact("dead", "");
+    draft.order(&["b"]).commit(&store).await;
+    let (_fixture, store) = fixture.again(store).await;
     let after = everything(&store).await;
-    assert!(!after.contains("secret"), "{after}");
+    let rest = after.replace("open secret", "").replace("open latest secret", "");
+    assert!(!rest.contains("secret"), "{rest}");
+    assert!(after.contains("open secret two"), "another item lost its text");
+    let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
+    assert_eq!(item.standing, ItemStatus::Redacted { since: time(9) });
+    assert!(item.shared.winner.deleted);
+    let notes = store.versions(&feed("news"), &id("a"), 9).await.unwrap();
+    assert_eq!(notes.len(), 4);
+    assert!(notes.iter().all(|note| note.title.is_empty() && note.size == 0));
+    // The past goes without them, the present has their tombstones.
+    assert_eq!(shown(&store, PastSelect::Current, 5).await.len(), 2);
+    assert_eq!(ids(&store.view(&feed("news"), Select::All).await.unwrap().unwrap()).len(), 3);
     // The feed goes on, and so does pruning.
-    for seconds in 4..8 {
+    for seconds in 10..14 {
         edit(&store, seconds).await.item("b", &telling(seconds)).commit(&store).await;
     }
     let least = Retention { versions: 1, ..Retention::default() };
-    store.prune(&feed("news"), &least, time(9)).await.unwrap();
-    let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
-    assert_eq!(item.shared.winner.data, markup(""));
-}
-
-async fn a_redaction_that_leaves_text_is_refused(fixture: StoreFixture) {
-    let store = fixture.store();
-    edit(&store, 1).await.item("a", "A").commit(&store).await;
-    let good = || async { edit(&store, 2).await.redact("a", "").done() };
-    type Spoil = fn(&mut Change);
-    let breaks: [(&str, Spoil); 3] = [
-        ("it redacts a and has no bytes to stand in", |c| c.versions[0].markup = None),
-        ("it redacts a and does not say so in the ledger", |c| {
-            c.known[0].standing = ItemStatus::Deleted { since: time(2) };
-        }),
-        ("it redacts x and does not say so in the ledger", |c| c.redacted.push(id("x"))),
-    ];
-    for (what, spoil) in breaks {
-        let mut change = good().await;
-        spoil(&mut change);
-        let said = store.commit(change).await.unwrap_err().to_string();
-        assert!(said.contains(what), "{said}");
+    store.prune(&feed("news"), &least, time(20)).await.unwrap();
+    for name in ["a", "dead"] {
+        let item = store.item(&feed("news"), &id(name)).await.unwrap().unwrap();
+        assert_eq!(item.shared.winner.data, markup(""), "{name}");
     }
-    store.commit(good().await).await.unwrap();
 }

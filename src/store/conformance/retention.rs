@@ -10,10 +10,8 @@ use std::time::Duration;
 on_every_store! {
     old_versions_and_documents_are_taken_out
     what_is_in_force_is_never_taken_out
-    what_is_left_is_whole
     one_call_takes_out_a_bounded_number
     the_log_loses_its_old_end_only
-    a_pruned_past_says_how_far_it_goes
 }
 
 const ALL: Retention =
@@ -48,6 +46,12 @@ async fn old_versions_and_documents_are_taken_out(fixture: StoreFixture) {
     let pruned = store.prune(&news, &aged, time(60)).await.unwrap();
     assert_eq!(pruned, Pruned { versions: 2, documents: 2, more: false });
     assert_eq!(numbers(&store, "a").await, [6, 5, 4, 3]);
+    // What is left is whole.
+    for number in 3..=6 {
+        let updates = tidegate_core::model::Count::new(number).unwrap();
+        let version = store.version(&news, &id("a"), updates).await.unwrap().unwrap();
+        assert_eq!(version.markup, Some(markup(&telling(number.into()))));
+    }
     assert_eq!(store.holdings(&news).await.unwrap().back_to, Some(time(30)));
     let two = Retention { versions: 2, ..ALL };
     let pruned = store.prune(&news, &two, time(60)).await.unwrap();
@@ -55,6 +59,10 @@ async fn old_versions_and_documents_are_taken_out(fixture: StoreFixture) {
     assert_eq!(numbers(&store, "a").await, [6, 5]);
     assert_eq!(numbers(&store, "b").await, [1]);
     assert_eq!(store.prune(&news, &two, time(60)).await.unwrap(), Pruned::default());
+    // The order of then is known; what the item said is not.
+    let past = async |at| store.past(&news, PastSelect::Current, time(at)).await.unwrap().unwrap();
+    assert_eq!(past(30).await, Past::Unknown { back_to: Some(time(50)) });
+    assert!(matches!(past(50).await, Past::Then(_)));
     let other = store.prune(&feed("other"), &two, time(60)).await.unwrap();
     assert_eq!(other, Pruned::default());
 }
@@ -76,20 +84,6 @@ async fn what_is_in_force_is_never_taken_out(fixture: StoreFixture) {
     assert_eq!(numbers(&store, "a").await, [7, 6]);
     let item = store.item(&news, &id("a")).await.unwrap().unwrap();
     assert_eq!(item.shared.winner.data, markup("back"));
-}
-
-async fn what_is_left_is_whole(fixture: StoreFixture) {
-    filled(&fixture, 40).await;
-    let store = fixture.store();
-    let some = Retention { versions: 25, ..ALL };
-    store.prune(&feed("news"), &some, time(999)).await.unwrap();
-    let notes = store.versions(&feed("news"), &id("a"), usize::MAX).await.unwrap();
-    assert_eq!(notes.len(), 25);
-    for note in notes {
-        let version = store.version(&feed("news"), &id("a"), note.updates).await.unwrap().unwrap();
-        let text = telling(i64::from(note.updates.value()));
-        assert_eq!(version.markup, Some(markup(&text)));
-    }
 }
 
 async fn one_call_takes_out_a_bounded_number(fixture: StoreFixture) {
@@ -143,18 +137,4 @@ async fn the_log_loses_its_old_end_only(mut fixture: StoreFixture) {
     assert_eq!(tail.len(), usize::try_from(LOG_EPOCHS).unwrap());
     edit(&store, 99_999).await.item("a", "A").commit(&store).await;
     assert_eq!(*store.watch_epochs().borrow(), Epoch(count + 1));
-}
-
-async fn a_pruned_past_says_how_far_it_goes(fixture: StoreFixture) {
-    filled(&fixture, 6).await;
-    let store = fixture.store();
-    let two = Retention { versions: 2, ..ALL };
-    store.prune(&feed("news"), &two, time(60)).await.unwrap();
-    let past = async |seconds| {
-        let past = store.past(&feed("news"), PastSelect::Current, time(seconds)).await;
-        past.unwrap().unwrap()
-    };
-    // The order of then is known; what the item said is not.
-    assert_eq!(past(30).await, Past::Unknown { back_to: Some(time(50)) });
-    assert!(matches!(past(50).await, Past::Then(_)));
 }

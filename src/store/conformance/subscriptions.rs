@@ -10,7 +10,6 @@ use url::Url;
 
 on_every_store! {
     subscriptions_are_kept_replaced_and_taken_out
-    subscriptions_outlive_their_feed
 }
 
 pub(crate) fn subscription(callback: &str) -> Subscription {
@@ -67,24 +66,20 @@ async fn subscriptions_are_kept_replaced_and_taken_out(fixture: StoreFixture) {
     let mut asked = subscription("b");
     asked.pending = Some(request(5));
     put(&store, &[ended.clone(), asked.clone()]).await.unwrap();
+    // What another gateway has stored since is kept.
+    let mut renewed = subscription("b");
+    renewed.active.as_mut().unwrap().until = time(9_000);
+    let over = SubscriptionChange { before: Some(subscription("b")), after: renewed.clone() };
+    store.put_subscriptions(&[over]).await.unwrap();
+    let asked = Subscription { pending: asked.pending, ..renewed };
     // What is not there can be taken out as well.
     put(&store, &[ended]).await.unwrap();
     store.put_subscriptions(&[]).await.unwrap();
     let expected = sorted(vec![asked, subscription("b?c=d&e")]);
-    assert_eq!(store.subscriptions().await.unwrap(), expected);
-    drop(store);
-
-    let store = fixture.reopen().await.store();
     assert_eq!(store.subscriptions().await.unwrap(), expected, "in the order of their ids");
-}
-
-/// The hub has to say to the subscribers of a feed that was purged that it is gone.
-async fn subscriptions_outlive_their_feed(fixture: StoreFixture) {
-    let store = fixture.store();
+    // The hub has to say to the subscribers of a feed that was purged that it is gone.
     edit(&store, 50).await.item("a", "A").commit(&store).await;
-    put(&store, &[subscription("a")]).await.unwrap();
     store.purge_feed(&feed("news")).await.unwrap();
-    drop(store);
-    let store = fixture.reopen().await.store();
-    assert_eq!(store.subscriptions().await.unwrap(), [subscription("a")]);
+    let (_fixture, store) = fixture.again(store).await;
+    assert_eq!(store.subscriptions().await.unwrap(), expected);
 }

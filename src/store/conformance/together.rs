@@ -15,13 +15,14 @@ on_every_store! {
     a_reader_sees_one_revision
 }
 
+/// In a database they are of two gateways.
 async fn writers_of_many_feeds_share_epochs_and_lose_nothing(fixture: StoreFixture) {
     const FEEDS: usize = 12;
     const ROUNDS: i64 = 6;
-    let store = fixture.store();
+    let stores = [fixture.store(), fixture.of_another_gateway()];
     let mut writers = JoinSet::new();
     for number in 0..FEEDS {
-        let store = Arc::clone(&store);
+        let store = Arc::clone(&stores[number % 2]);
         writers.spawn(async move {
             let name = format!("feed-{number}");
             let mut told = Vec::new();
@@ -33,23 +34,30 @@ async fn writers_of_many_feeds_share_epochs_and_lose_nothing(fixture: StoreFixtu
                 let is_mine = |change: &LoggedChange| {
                     change.feed.as_str() == name && change.revision == committed.revision
                 };
-                let found = seen.into_iter().find(|epoch| epoch.changes.iter().any(is_mine));
-                told.push(found.expect("it is told before it can be seen"));
+                let found = seen.iter().find(|epoch| epoch.changes.iter().any(is_mine));
+                told.push(found.expect("it is told before it can be seen").clone());
+                for change in seen.iter().flat_map(|epoch| &epoch.changes) {
+                    let shown = store.revision(&change.feed);
+                    assert!(shown >= Some(change.revision), "{change:?}: {shown:?}");
+                }
             }
             told
         });
     }
     let told: Vec<ClosedEpoch> = writers.join_all().await.into_iter().flatten().collect();
-    let tail = store.epochs_after(Epoch(0), usize::MAX).await.unwrap();
-    let numbers: Vec<u64> = tail.iter().map(|sealed| sealed.epoch.0).collect();
-    let newest = store.watch_epochs().borrow().0;
-    assert_eq!(numbers, (1..=newest).collect::<Vec<_>>());
-    let changes: Vec<_> = tail.iter().flat_map(|sealed| &sealed.changes).collect();
-    assert_eq!(changes.len(), FEEDS * usize::try_from(ROUNDS).unwrap());
-    let places: BTreeSet<_> = changes.iter().map(|change| (&change.feed, change.tick)).collect();
-    assert_eq!(places.len(), changes.len());
-    // Nothing was added to an epoch after it was seen.
-    assert!(told.iter().all(|seen| tail.contains(seen)));
+    for store in &stores {
+        store.catch_up().await.unwrap();
+        let tail = store.epochs_after(Epoch(0), usize::MAX).await.unwrap();
+        let numbers: Vec<u64> = tail.iter().map(|sealed| sealed.epoch.0).collect();
+        let newest = store.watch_epochs().borrow().0;
+        assert_eq!(numbers, (1..=newest).collect::<Vec<_>>());
+        let changes: Vec<_> = tail.iter().flat_map(|sealed| &sealed.changes).collect();
+        assert_eq!(changes.len(), FEEDS * usize::try_from(ROUNDS).unwrap());
+        let places: BTreeSet<_> = changes.iter().map(|it| (&it.feed, it.revision)).collect();
+        assert_eq!(places.len(), changes.len());
+        // Nothing was added to an epoch after it was seen.
+        assert!(told.iter().all(|seen| tail.contains(seen)));
+    }
 }
 
 async fn one_of_two_changes_on_the_same_base_wins(fixture: StoreFixture) {

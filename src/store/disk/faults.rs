@@ -3,12 +3,11 @@
 mod barrier;
 pub(crate) mod damage;
 mod folder;
-mod leaks;
 mod reopen;
 
 use super::folder::StoreFolder;
 use super::{DiskRequest, OpenRequest, WrapEngine};
-use crate::conformance::make::edit;
+use crate::conformance::make::{Draft, edit};
 use crate::embedded::ReopenPauses;
 use crate::engine::Engine;
 use crate::{Committed, Store, StoreError};
@@ -65,11 +64,15 @@ pub(crate) fn news() -> FeedName {
     FeedName::new("news").unwrap()
 }
 
-/// A change to one item of the feed `news`, on top of what the store has.
-pub(crate) async fn change(store: &Store, text: &str) -> Change {
+/// A change of the feed `news`, on top of what the store has.
+pub(crate) async fn draft(store: &Store) -> Draft {
     let revision = store.state(&news()).await.unwrap().map_or(0, |state| state.revision.0);
-    let seconds = i64::try_from(revision).unwrap() + 1;
-    edit(store, seconds).await.item("a", text).order(&["a"]).done()
+    edit(store, i64::try_from(revision).unwrap() + 1).await
+}
+
+/// A change of one item.
+pub(crate) async fn change(store: &Store, text: &str) -> Change {
+    draft(store).await.item("a", text).order(&["a"]).done()
 }
 
 pub(crate) async fn commit(store: &Store, text: &str) -> Committed {

@@ -95,7 +95,7 @@ impl FeedRecords {
     ) -> Result<impl Iterator<Item = Result<Item, StoreError>>, StoreError> {
         let key = |item| (Class::Texts, keys::newest(&self.name, item));
         let keys: Vec<RecordKey> = items.iter().map(key).collect();
-        let texts = self.records.engine().get_many(&keys)?;
+        let texts = self.records.get_many(&keys)?;
         Ok(items.into_iter().zip(keys).zip(texts).map(|((item, (class, key)), text)| {
             let text = text.map(|text| self.records.decode_text(&key, &text)).transpose()?;
             let missing = || self.records.damaged(class, &key, "it is missing");

@@ -6,7 +6,7 @@ use super::records::RecordCodec;
 use crate::StoreError;
 use crate::engine::{Class, Writes};
 use crate::limits::BLOCK;
-use crate::record::{ArchiveRecord, Record, SegmentRecord, TextRecord};
+use crate::record::{ArchiveRecord, ItemRecord, Record, SegmentRecord, TextRecord};
 use bytes::Bytes;
 use tidegate_core::model::{Archive, ArchiveNote, FeedName, LedgerEntry, Markup, SyncId, Time};
 
@@ -45,6 +45,14 @@ impl FeedWriter<'_> {
 
     fn describe(&self, id: &SyncId) -> String {
         format!("the item {id} of the feed {}", self.name)
+    }
+
+    /// Sets the record of an item.
+    pub(super) fn put_item(&mut self, item: &ItemRecord) -> Result<(), StoreError> {
+        let id = &item.known.id;
+        let value = self.codec.encoded(item, || self.describe(id))?;
+        self.writes.insert((Class::Items, keys::item(self.name, id)), Some(value));
+        Ok(())
     }
 
     /// The encoded bytes of an item.

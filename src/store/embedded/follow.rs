@@ -9,6 +9,7 @@ use super::open::inspect;
 use super::shared::StoreShared;
 use super::{Opened, Records, StoreInner, open};
 use crate::boot_time::since_boot;
+use crate::condition::CLOCK_LIMIT;
 use crate::engine::Class;
 use crate::postgres::{Database, SeenNotes, release_database};
 use crate::record::{IdentityRecord, StateRecord};
@@ -17,6 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tidegate_core::model::FeedRecord;
+use tidegate_core::sup::GATEWAYS_APART;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -29,6 +31,14 @@ const REFRESH_PACE: Duration = Duration::from_millis(5);
 pub const SHOWN_WITHIN: Duration = Duration::from_millis(300);
 /// How long refreshes may fail before requests are refused.
 pub(super) const UNSEEN_LIMIT: Duration = Duration::from_secs(5);
+
+// SUP documents allow for how far apart gateways are, and twice their clocks.
+const _: () = assert!(
+    Duration::from_millis(2 * CLOCK_LIMIT).as_millis()
+        + UNSEEN_LIMIT.as_millis()
+        + SHOWN_WITHIN.as_millis()
+        < GATEWAYS_APART.as_millis()
+);
 
 /// How current the copy in memory is.
 pub(super) struct Following {
@@ -239,18 +249,4 @@ fn show(shared: &StoreShared, records: &Records, seen: &SeenNotes) -> Result<boo
     let epoch = Epoch(seen.epoch);
     shared.newest.send_if_modified(|newest| std::mem::replace(newest, epoch.max(*newest)) < epoch);
     Ok(true)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{SHOWN_WITHIN, UNSEEN_LIMIT};
-    use crate::condition::CLOCK_LIMIT;
-    use std::time::Duration;
-    use tidegate_core::sup::GATEWAYS_APART;
-
-    #[test]
-    fn sup_documents_allow_for_what_gateways_are_apart() {
-        let clocks = 2 * Duration::from_millis(CLOCK_LIMIT);
-        assert!(clocks + UNSEEN_LIMIT + SHOWN_WITHIN < GATEWAYS_APART);
-    }
 }

@@ -1,5 +1,5 @@
-//! Plans the writes of a change: [`LoadedRecords::load`] reads the records that the change names, and [`plan`] works
-//! on those, without reads.
+//! Plans the writes of a change. [`LoadedRecords::load`] reads first what [`plan`] needs: where each read is a round
+//! trip, they are few.
 
 mod archives;
 mod load;
@@ -8,6 +8,7 @@ pub(super) use self::load::{LoadedRecords, keys_of};
 
 use super::feed_writer::FeedWriter;
 use super::keys;
+use super::records::RecordCodec;
 use crate::engine::{Class, Writes};
 use crate::limits::{EVENTS_KEPT, VERSIONS_LIMIT, WHOLE_EVERY};
 use crate::record::{FrameRecord, ItemRecord, PurgeRecord, StateRecord, TextRecord};
@@ -53,20 +54,21 @@ pub(super) fn plan(
     }
     let asked_at = change.asked_at.or(asked_at);
     let state = before.map(|head| &head.state);
-    let frame = loaded.frame()?;
+    let (feed, records) = (&loaded.feed, &loaded.feed.records);
+    let frame = feed.frame()?;
     let order = frame.as_ref().map_or(&[][..], |frame| &frame.order);
     check::check(&change, state, order, |id| {
-        loaded.contains(Class::Items, &keys::item(&change.feed, id))
+        records.contains(Class::Items, &keys::item(&change.feed, id))
     })?;
     for seal in &change.seals {
-        if loaded.contains(Class::Index, &keys::archive_id(&change.feed, &seal.id))? {
+        if records.contains(Class::Index, &keys::archive_id(&change.feed, &seal.id))? {
             let what = "it gives an archive an id that another has".to_owned();
             return Err(check::invalid(&change, what));
         }
     }
     let mut base = change.base;
     let purged = keys::of_kind(keys::PURGED, &change.feed);
-    let purge_mark: Option<PurgeRecord> = loaded.record(Class::Marks, &purged)?;
+    let purge_mark: Option<PurgeRecord> = records.record(Class::Marks, &purged)?;
     if let Some(PurgeRecord { mark, .. }) = &purge_mark {
         if state.is_none() {
             base = mark.revision;
@@ -83,7 +85,7 @@ pub(super) fn plan(
 
     let contested = state.map_or(0, |state| state.contested);
     let mut writes = Writes::new();
-    let codec = loaded.codec.clone();
+    let codec = RecordCodec::clone(records);
     let writer = FeedWriter { codec: &codec, name: &change.feed, writes: &mut writes };
     let mut planner = ChangePlanner { change: &change, before, frame, loaded, contested, writer };
     let archived = planner.archives()?;
@@ -150,10 +152,10 @@ impl ChangePlanner<'_> {
         };
         let (codec, key) = (self.writer.codec, keys::feed(feed));
         let encoded = codec.encoded(&new, what)?;
-        if let Some((old, whole)) = old.zip(self.loaded.get(Class::Frames, &key)?) {
+        if let Some((old, whole)) = old.zip(self.loaded.feed.records.get(Class::Frames, &key)?) {
             let past = match new.run {
                 0 => whole.to_vec(),
-                _ => codec.difference(whole, new.since, &encoded, what)?,
+                _ => codec.difference(&whole, new.since, &encoded, what)?,
             };
             self.writer.writes.insert((Class::Past, keys::past(feed, old.since)), Some(past));
         }
@@ -183,7 +185,8 @@ impl ChangePlanner<'_> {
         let mut blocks: BTreeMap<u64, Vec<Event>> = BTreeMap::new();
         let Some(changed) = load::changed_blocks(change, next) else { return Ok(end) };
         for number in changed {
-            let found = self.loaded.record(Class::Events, &keys::numbered(feed, number))?;
+            let key = keys::numbered(feed, number);
+            let found = self.loaded.feed.records.record(Class::Events, &key)?;
             let mut events: Vec<Event> = found.unwrap_or_default();
             events.iter_mut().for_each(|event| redact_event(change, event));
             blocks.insert(number, events);
@@ -209,7 +212,7 @@ impl ChangePlanner<'_> {
             change.conflicts.iter().map(|of| (&of.id, &of.versions)).collect();
         for known in &change.known {
             let id = &known.id;
-            let old = self.loaded.item(id)?;
+            let old = self.loaded.feed.item(id)?;
             self.move_tick(known, old.as_ref());
             let is_new = old.is_none();
             let mut item = old.unwrap_or_else(|| ItemRecord::new(known.clone()));
@@ -224,13 +227,13 @@ impl ChangePlanner<'_> {
             if let Some(new) = versions.get(id) {
                 self.version(&mut item, is_new, new)?;
             }
-            let key = keys::item(&change.feed, id);
             if let Some(markup) = latest.get(id) {
-                let body = self.writer.encode_markup(id, markup)?;
-                self.writer.put_text(key.clone(), &TextRecord { note: None, body: Some(body) })?;
+                let body = Some(self.writer.encode_markup(id, markup)?);
+                let key = keys::item(&change.feed, id);
+                self.writer.put_text(key, &TextRecord { note: None, body })?;
                 item.has_latest = true;
             }
-            self.writer.put(Class::Items, key, &item)?;
+            self.writer.put_item(&item)?;
         }
         Ok(())
     }
@@ -286,7 +289,7 @@ impl ChangePlanner<'_> {
         };
         if let Some(body) = &body {
             let key = keys::version(&change.feed, id, item.body);
-            let old = if is_new { None } else { self.loaded.text(&key)? };
+            let old = if is_new { None } else { self.loaded.feed.records.text(&key)? };
             let is_difference = new.markup.is_some()
                 && !item.known.updates.value().is_multiple_of(WHOLE_EVERY)
                 && !change.redacted.contains(id);
@@ -319,7 +322,8 @@ impl ChangePlanner<'_> {
     fn drop_oldest(&mut self, item: &mut ItemRecord) -> Result<(), StoreError> {
         let (feed, id) = (&self.change.feed, &item.known.id);
         for key in self.loaded.versions_of(id).take(2) {
-            let text = self.loaded.text(key)?.filter(|text| text.note.is_some());
+            let text = self.loaded.feed.records.text(key)?;
+            let text = text.filter(|text| text.note.is_some());
             let Some(text) = text else { continue };
             item.kept -= 1;
             // Its bytes may still be the newest that the item has.
@@ -330,7 +334,7 @@ impl ChangePlanner<'_> {
             return Ok(());
         }
         let what = "its versions are missing";
-        Err(self.loaded.codec.damaged(Class::Texts, &keys::item(feed, id), what))
+        Err(self.writer.codec.damaged(Class::Texts, &keys::item(feed, id), what))
     }
 
     /// The index of the ledger.
@@ -354,7 +358,7 @@ impl ChangePlanner<'_> {
             if self.writer.writes.contains_key(&(Class::Texts, key.clone())) {
                 continue;
             }
-            match self.loaded.text(key)?.and_then(|text| text.note) {
+            match self.loaded.feed.records.text(key)?.and_then(|text| text.note) {
                 Some(note) => {
                     let note = VersionNote { title: String::new(), size: 0, ..note };
                     let text = TextRecord { note: Some(note), body: None };
@@ -371,7 +375,8 @@ impl ChangePlanner<'_> {
         for stub in &self.change.evicted {
             let id = &stub.id;
             let feed = &self.change.feed;
-            let item: ItemRecord = self.loaded.expected(Class::Items, &keys::item(feed, id))?;
+            let key = keys::item(feed, id);
+            let item: ItemRecord = self.loaded.feed.records.expected(Class::Items, &key)?;
             self.writer.remove(Class::Index, keys::by_tick(feed, item.known.tick, id));
             if !item.conflicts.is_empty() {
                 self.contested = self.contested.saturating_sub(1);
@@ -380,7 +385,7 @@ impl ChangePlanner<'_> {
             for text in self.loaded.texts_of(id) {
                 self.writer.remove(Class::Texts, text.clone());
             }
-            self.writer.remove(Class::Items, keys::item(feed, id));
+            self.writer.remove(Class::Items, key);
             self.writer.put_stub(stub)?;
         }
         for id in &self.change.reinstated {

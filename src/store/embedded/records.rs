@@ -10,7 +10,7 @@ use crate::record::{
     Record, RecordError, TextRecord, decode, encode, encode_plain, packing, read_fields,
 };
 use bytes::Bytes;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::iter;
 use std::ops::{Bound, Deref};
 use std::sync::{Arc, Weak};
@@ -34,6 +34,8 @@ pub(crate) struct RecordCodec {
 pub(crate) struct Records {
     engine: Arc<dyn Engine>,
     codec: RecordCodec,
+    /// The values of keys that were read already; `None` where there is none.
+    read: Arc<HashMap<RecordKey, Option<Bytes>>>,
 }
 
 impl Deref for Records {
@@ -48,7 +50,7 @@ impl Records {
     /// The records of `engine`.
     pub(crate) fn new(engine: Arc<dyn Engine>) -> Self {
         let codec = RecordCodec { path: engine.path().into(), is_compact: engine.is_compact() };
-        Self { engine, codec }
+        Self { engine, codec, read: Arc::default() }
     }
 
     /// A snapshot of the records, where other processes write to the database.
@@ -66,16 +68,33 @@ impl Records {
         Arc::downgrade(&self.engine)
     }
 
+    /// Reads the values at these keys at once, and keeps them for later reads.
+    pub(super) fn prefetch(&mut self, keys: BTreeSet<RecordKey>) -> Result<(), StoreError> {
+        let keys: Vec<RecordKey> = keys.into_iter().collect();
+        let values = self.get_all(&keys)?;
+        Arc::make_mut(&mut self.read).extend(keys.into_iter().zip(values));
+        Ok(())
+    }
+
     /// The bytes of a record.
     pub(super) fn get(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        self.engine.get(class, key)
+        match self.read.get(&(class, key.to_vec())) {
+            Some(read) => Ok(read.clone()),
+            None => self.engine.get(class, key),
+        }
+    }
+
+    /// The bytes of the first of many records, in the order of their keys: at least one.
+    pub(super) fn get_many(&self, keys: &[RecordKey]) -> Result<Vec<Option<Bytes>>, StoreError> {
+        let read: Vec<_> = keys.iter().map_while(|key| self.read.get(key).cloned()).collect();
+        if read.is_empty() { self.engine.get_many(keys) } else { Ok(read) }
     }
 
     /// The bytes of many records, in the order of their keys.
-    pub(super) fn get_all(&self, keys: &[RecordKey]) -> Result<Vec<Option<Bytes>>, StoreError> {
+    fn get_all(&self, keys: &[RecordKey]) -> Result<Vec<Option<Bytes>>, StoreError> {
         let mut values = Vec::with_capacity(keys.len());
         while let Some(left) = keys.get(values.len()..).filter(|left| !left.is_empty()) {
-            values.extend(self.engine.get_many(left)?);
+            values.extend(self.get_many(left)?);
         }
         Ok(values)
     }

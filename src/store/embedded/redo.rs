@@ -140,51 +140,8 @@ pub(super) fn finish_all(records: &Records, found: &mut Found) -> Result<(), Sto
 mod tests {
     use super::*;
     use crate::engine::MemoryEngine;
-    use std::collections::HashMap;
     use std::sync::Arc;
-    use tidegate_core::model::{FeedName, FeedState, Format, Revision, Tick, Time};
-
-    /// A change with a redo mark is applied whole, however often; of the others nothing stays.
-    #[test]
-    fn an_opening_applies_what_is_certain_and_forgets_the_rest() {
-        let records = Records::new(Arc::new(MemoryEngine::default()));
-        let names = ["certain", "begun"].map(|name| FeedName::new(name).unwrap());
-        let at = Time::from_unix(7);
-        let (state, asked_at) = (FeedState::untouched(Format::Atom10, at), None);
-        let head = StateRecord { state, next_event: 1, write: 2, asked_at };
-        let mut before = Writes::new();
-        for feed in &names {
-            let entry =
-                |n: u8| ((Class::Texts, [keys::feed(feed), vec![n]].concat()), Some(vec![n]));
-            let entries: Writes = (0..20).map(entry).collect();
-            for (number, portion) in (0..).zip(portions(entries)) {
-                let blob = blob(&records, &portion).unwrap();
-                before.insert((Class::Marks, keys::redo_blob(feed, number)), Some(blob));
-            }
-        }
-        let [certain, begun] = &names;
-        let (tick, revision) = (Tick::at(at), Revision(3));
-        let logged = Some(LoggedChange { feed: certain.clone(), tick, revision, versions: 1 });
-        let mark = RedoMark { blobs: 3, head: head.clone(), logged };
-        let key = keys::of_kind(keys::UNFINISHED, certain);
-        records.put(&mut before, Class::Marks, key, &mark).unwrap();
-        records.engine().apply(before).unwrap();
-        let mut found = Found {
-            identity: None,
-            committed: HashMap::new(),
-            feeds: crate::FeedList::new(),
-            purged: HashMap::new(),
-            list_writes: 0,
-            newest: (Epoch(4), Time::MIN),
-        };
-        finish_all(&records, &mut found).unwrap();
-        assert_eq!((found.committed.get(certain), found.committed.len()), (Some(&head), 1));
-        assert_eq!(found.newest, (Epoch(5), at));
-        let count = |class, feed: &FeedName| records.entries(class, &keys::feed(feed)).count();
-        assert_eq!((count(Class::Texts, certain), count(Class::Texts, begun)), (20, 0));
-        assert_eq!(records.entries(Class::Log, &[]).count(), 1);
-        assert_eq!(records.entries(Class::Marks, &[]).count(), 0);
-    }
+    use tidegate_core::model::{FeedName, Time};
 
     #[test]
     fn what_is_cleared_goes_in_portions_of_bytes() {

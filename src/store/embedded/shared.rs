@@ -267,29 +267,3 @@ fn published(heads: HashMap<FeedName, StateRecord>) -> PublishedFeeds {
 pub(super) fn committer_failed() -> StoreError {
     StoreError::failed("write", "the thread that writes broke off")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tidegate_core::model::Time;
-    use tidegate_core::model::{FeedState, Format, Revision};
-
-    fn head(revision: u64) -> StateRecord {
-        let state = FeedState::untouched(Format::Atom10, Time::from_unix(7));
-        let state = FeedState { revision: Revision(revision), ..state };
-        StateRecord { state, next_event: 3, write: revision + 1, asked_at: None }
-    }
-
-    #[test]
-    fn a_state_comes_back_as_it_was() {
-        let published = Published::new(&head(4));
-        assert_eq!(published.head().unwrap(), head(4));
-        assert_eq!((published.write, published.revision), (5, Revision(4)));
-    }
-
-    #[test]
-    fn a_state_takes_a_fraction_of_its_fields() {
-        let bytes = Published::new(&head(4)).head.len();
-        assert!(bytes * 4 < size_of::<StateRecord>(), "{bytes} bytes");
-    }
-}

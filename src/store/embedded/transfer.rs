@@ -393,7 +393,7 @@ impl Importer {
                 if !item.conflicts.is_empty() {
                     feed.put_contested(id, true);
                 }
-                feed.put(Class::Items, keys::item(name, id), &**item)?;
+                feed.put_item(item)?;
                 self.item = Some(id.clone());
             }
             ExportRecord::Text(_, tick, text) => {

@@ -1,29 +1,19 @@
 //! Several gateways over one database, and what can go wrong with a database that is reached by the network. The tests
 //! need one (`tests/scripts/postgres.sh`); without it they say that they did not run.
 
-mod restored;
-
 use super::{Database, PostgresRequest, release_database};
-use crate::conformance::carry::pieces;
+use crate::conformance::carry::{import, pieces};
 use crate::conformance::make::{Draft, feed, poll_state, record, time};
-use crate::conformance::subscriptions::{request, subscription};
-use crate::portable::ImportMessage;
 use crate::testing::{TestSchema, sql};
-use crate::{
-    ClosedEpoch, CommitError, Committed, Epoch, Gateways, LoggedChange, Select, Store, StoreError,
-    SubscriptionChange,
-};
+use crate::{ClosedEpoch, CommitError, Committed, Epoch, Gateways, Select, Store, StoreError};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{Change, EndpointId, FeedRecord, FeedStanding};
-use tidegate_core::websub::{CallbackPurpose, PendingRequest, Subscription};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 fn open(schema: &TestSchema) -> Arc<Store> {
@@ -152,58 +142,6 @@ async fn no_gateway_takes_back_what_another_changed_of_a_feed() {
     assert_eq!(*one.feed_list().await.unwrap()[&feed("news")], titled);
 }
 
-/// Every change once, in an epoch that is the same at both and to which nothing is added.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn epochs_have_every_change_of_all_gateways_once() {
-    const ROUNDS: usize = 12;
-    let Some(schema) = TestSchema::new() else { return };
-    let stores = [open(&schema), open(&schema)];
-    let done = Arc::new(AtomicBool::new(false));
-    let mut readers = JoinSet::new();
-    for store in &stores {
-        let (store, done) = (Arc::clone(store), Arc::clone(&done));
-        readers.spawn(async move {
-            let (mut seen, mut at): (Vec<ClosedEpoch>, Epoch) = (Vec::new(), Epoch(0));
-            while !done.load(Ordering::Acquire) || at < *store.watch_epochs().borrow() {
-                for epoch in store.epochs_after(at, 3).await.unwrap() {
-                    assert_eq!(epoch.epoch.0, at.0 + 1);
-                    for LoggedChange { feed, revision, .. } in &epoch.changes {
-                        // Whoever is told of a change finds it.
-                        assert!(store.state(feed).await.unwrap().unwrap().revision >= *revision);
-                    }
-                    at = epoch.epoch;
-                    seen.push(epoch);
-                }
-                tokio::task::yield_now().await;
-            }
-            seen
-        });
-    }
-    let mut writers = JoinSet::new();
-    for (place, store) in stores.iter().enumerate() {
-        for number in 0..6 {
-            let store = Arc::clone(store);
-            writers.spawn(async move {
-                let name = format!("feed-{place}-{number}");
-                for _ in 0..ROUNDS {
-                    commit(&store, &name, "text").await;
-                }
-            });
-        }
-    }
-    writers.join_all().await;
-    for store in &stores {
-        store.catch_up().await.unwrap();
-    }
-    done.store(true, Ordering::Release);
-    let seen = readers.join_all().await;
-    assert_eq!(seen[0], seen[1]);
-    let changes: Vec<_> = seen[0].iter().flat_map(|epoch| &epoch.changes).collect();
-    assert_eq!(changes.len(), 2 * 6 * ROUNDS);
-    let different: BTreeSet<_> = changes.iter().map(|it| (&it.feed, it.revision)).collect();
-    assert_eq!(different.len(), changes.len());
-}
-
 /// Nothing of the next commit is lost on the way.
 const NOTHING: u8 = 0;
 /// The database is not asked for the next commit, and hears some time later that nobody is there.
@@ -283,25 +221,6 @@ async fn a_lost_commit_and_a_lost_answer_are_told_apart() {
     assert_eq!(log(&store).await.len(), 3);
 }
 
-/// What two gateways change of one subscription without knowing of each other.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_gateway_takes_back_what_another_stored_of_a_subscription() {
-    let Some(schema) = TestSchema::new() else { return };
-    let (one, two) = (open(&schema), open(&schema));
-    let before = subscription("a");
-    one.put_subscriptions(&[before.clone().into()]).await.unwrap();
-    let mut renewed = before.clone();
-    renewed.active.as_mut().unwrap().until = time(9_000);
-    let over = |after| SubscriptionChange { before: Some(before.clone()), after };
-    // The lease is the owner's to settle, and what was asked for since is kept.
-    two.put_subscriptions(&[over(renewed.clone())]).await.unwrap();
-    let asked = PendingRequest { wanted: CallbackPurpose::Unsubscribe, ..request(5) };
-    let ending = Subscription { pending: Some(asked), ..before.clone() };
-    one.put_subscriptions(&[over(ending.clone())]).await.unwrap();
-    let expected = Subscription { pending: ending.pending, ..renewed };
-    assert_eq!(two.subscriptions().await.unwrap(), [expected]);
-}
-
 /// The last one that lets go of a database may be one of its own threads: it leaves all the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_is_let_go_of_on_its_own_threads() {
@@ -316,72 +235,6 @@ async fn a_database_is_let_go_of_on_its_own_threads() {
     });
     drop(database);
     until("it stays", || sql(&schema.url, gateways) == 0).await;
-}
-
-/// Connections are cut again and again: what was acknowledged is there, and what was refused is not. They are cut less
-/// often as long as nothing is stored, however long it takes here to make new ones.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_commit_whose_answer_is_lost_is_settled() {
-    const ACKNOWLEDGED: u64 = 10;
-    let Some(schema) = TestSchema::new() else { return };
-    let schema = Arc::new(schema);
-    let store = open(&schema);
-    let (acknowledged, done) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-    let (cutting, ended, made) =
-        (Arc::clone(&schema), Arc::clone(&done), Arc::clone(&acknowledged));
-    let cutter = tokio::task::spawn_blocking(move || {
-        let (first, mut before) = (Duration::from_millis(50), 0);
-        let mut pause = first;
-        while !ended.load(Ordering::Acquire) {
-            cutting.cut_connections();
-            std::thread::sleep(pause);
-            let now = made.load(Ordering::Acquire);
-            pause = if now > before { first } else { pause * 2 };
-            before = now;
-        }
-    });
-    let (mut stored, mut refused) = (0_u64, 0);
-    let storing = async {
-        for round in 0_u32.. {
-            if acknowledged.load(Ordering::Acquire) == ACKNOWLEDGED {
-                break;
-            }
-            let Ok(before) = store.snapshot(&feed("news")).await else {
-                sleep(Duration::from_millis(20)).await;
-                continue;
-            };
-            let revision = before.as_ref().map_or(0, |before| before.state.revision.0);
-            let seconds = i64::try_from(revision).unwrap() + 1;
-            let draft = Draft::of("news", before, seconds);
-            let change = draft.item("a", &round.to_string()).order(&["a"]).done();
-            match store.commit(change).await {
-                Ok(committed) => {
-                    assert!(committed.revision.0 > stored);
-                    stored = committed.revision.0;
-                    acknowledged.fetch_add(1, Ordering::AcqRel);
-                }
-                Err(CommitError::Store(error)) => {
-                    assert!(error.is_passing(), "{error}");
-                    refused += 1;
-                }
-                // Another try shows which.
-                Err(CommitError::Ambiguous(_) | CommitError::Conflict(_)) => {}
-                Err(error) => panic!("{error:?}"),
-            }
-        }
-    };
-    timeout(Duration::from_secs(240), storing).await.expect("nothing is stored any more");
-    done.store(true, Ordering::Release);
-    cutter.await.unwrap();
-    let caught_up = async {
-        while store.catch_up().await.is_err() {
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(Duration::from_secs(60), caught_up).await.expect("it is not followed any more");
-    let state = store.state(&feed("news")).await.unwrap().unwrap();
-    assert!(state.revision.0 >= stored, "{stored} stored, {refused} refused");
-    assert_eq!(log(&store).await.len() as u64, state.revision.0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -422,12 +275,7 @@ async fn people_read_the_tables() {
     }
     // What comes from another store they read as well.
     let Some(other) = TestSchema::new() else { return };
-    let (sender, receiver) = mpsc::channel(100);
-    for piece in pieces(&store).await {
-        sender.send(ImportMessage::Record(piece)).await.unwrap();
-    }
-    sender.send(ImportMessage::End).await.unwrap();
-    open(&other).import(receiver).await.unwrap();
+    import(&open(&other), pieces(&store).await).await.unwrap();
     assert_eq!(sql(&other.url, "SELECT 1 FROM tidegate_log WHERE feed = 'news'"), 1);
 }
 
@@ -461,4 +309,37 @@ async fn statistics_are_gathered_as_the_entries_grow() {
     let known =
         "SELECT 1 FROM pg_class WHERE oid = 'tidegate_entry'::regclass AND reltuples > 1000";
     until("nobody gathers them", || sql(&schema.url, known) > 0).await;
+}
+
+/// A database that was restored from a copy, and a gateway that starts while it is made a new incarnation.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_change_is_lost_to_a_new_incarnation() {
+    let Some(schema) = TestSchema::new() else { return };
+    let (one, two) = (open(&schema), open(&schema));
+    let names: Vec<String> = (0..20).map(|number| format!("feed-{number:02}")).collect();
+    for name in &names {
+        commit(&two, name, "one").await;
+    }
+    one.catch_up().await.unwrap();
+    let changing = async {
+        let mut stored = BTreeSet::new();
+        for name in &names {
+            let draft = Draft::on(&two, name, 50).await.item("a", "two").order(&["a"]);
+            match two.commit(draft.done()).await {
+                Ok(_) => drop(stored.insert(name)),
+                Err(error) => assert!(matches!(error, CommitError::Conflict(_)), "{error:?}"),
+            }
+        }
+        stored
+    };
+    let (restarted, stored) = tokio::join!(one.reincarnate(), changing);
+    assert_eq!(restarted.unwrap(), names.len());
+    two.catch_up().await.unwrap();
+    for name in &names {
+        let view = two.view(&feed(name), Select::All).await.unwrap().unwrap();
+        let is_stored = stored.contains(name);
+        let text = if is_stored { "<entry>two</entry>" } else { "<entry>one</entry>" };
+        assert_eq!(view.items[0].shared.winner.data.xml, text, "{name}");
+        assert_eq!(view.state.revision.0, 1 + u64::from(is_stored), "{name}");
+    }
 }

@@ -181,10 +181,3 @@ fn other_layouts_and_ways_of_packing_are_refused() {
     let longer = [encode(&order).unwrap(), vec![0]].concat();
     assert!(matches!(decode::<Vec<SyncId>>(&longer), Err(RecordError::Trailing(1))));
 }
-
-#[test]
-fn a_bomb_is_refused_before_it_is_opened() {
-    let size = u32::MAX.to_le_bytes();
-    let bytes = [&[1, 1], size.as_slice(), &[0; 40]].concat();
-    assert!(matches!(decode::<Markup>(&bytes), Err(RecordError::TooLarge { .. })));
-}

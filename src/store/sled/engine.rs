@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// The longest value in one entry of a tree, in bytes. Sixteen of them make the largest leaf, which
 /// so stays below the 128 KiB from which on sled 0.34 leaks space.
-pub(super) const PIECE: usize = 7_000;
+const PIECE: usize = 7_000;
 /// The most pieces of one value.
 const PIECES_LIMIT: usize = u16::MAX as usize;
 /// The first byte of a whole value.
@@ -26,7 +26,7 @@ const WHOLE: u8 = 0;
 /// The first byte of the root of a value in pieces; the size follows.
 const IN_PIECES: u8 = 1;
 /// The first byte of the keys of pieces, instead of a class.
-pub(super) const PIECES: u8 = u8::MAX;
+const PIECES: u8 = u8::MAX;
 /// sled's page cache, in bytes. Its default is 1 GiB.
 const CACHE: u64 = 64 * 1024 * 1024;
 /// How often sled flushes by itself, in milliseconds; its garbage collection runs then.
@@ -318,5 +318,43 @@ fn failed(path: &str, doing: &'static str, error: ::sled::Error) -> StoreError {
             ),
         },
         other => StoreError::Damaged { path: path.to_owned(), what: other.to_string() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No piece of a value is left behind that was overwritten or removed.
+    #[test]
+    fn pieces_go_with_their_value() {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = SledEngine::open(folder.path(), &folder.path().join("db")).unwrap();
+        let pieces = || engine.db.scan_prefix([PIECES]).count();
+        // In pieces from `PIECE` bytes on.
+        for (size, expected) in [
+            (PIECE * 3, 3),
+            (PIECE * 3 + 1, 4),
+            (PIECE * 2 - 1, 2),
+            (PIECE, 1),
+            (PIECE - 1, 0),
+            (PIECE * 5, 5),
+            (0, 0),
+        ] {
+            let value = vec![7; size];
+            let key = (Class::Texts, b"key".to_vec());
+            engine.apply(Writes::from([(key, Some(value.clone()))])).unwrap();
+            assert_eq!(pieces(), expected, "of {size} bytes");
+            assert_eq!(engine.get(Class::Texts, b"key").unwrap().unwrap(), value);
+            let range = (Class::Texts, beginning_with(&[]));
+            let sizes = engine.sizes(&[range], 9).unwrap();
+            assert_eq!(sizes, [((Class::Texts, b"key".to_vec()), size as u64)]);
+            assert!(engine.db.iter().values().all(|entry| entry.unwrap().len() <= PIECE));
+        }
+        engine
+            .apply(Writes::from([((Class::Texts, b"key".to_vec()), Some(vec![7; PIECE]))]))
+            .unwrap();
+        engine.apply(Writes::from([((Class::Texts, b"key".to_vec()), None)])).unwrap();
+        assert_eq!(engine.db.iter().count(), 0);
     }
 }

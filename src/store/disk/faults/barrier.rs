@@ -1,8 +1,9 @@
 //! After a barrier that failed, nothing is acknowledged, published or pretended.
 
+use super::reopen::{pauses, until_open};
 use super::*;
 use crate::conformance::make::record;
-use crate::engine::{EngineCall, WatchedEngine};
+use crate::engine::{Class, EngineCall, KeyOrder, WatchedEngine, beginning_with};
 use crate::{CommitError, Epoch, Select};
 use std::io;
 use std::sync::Arc;
@@ -107,6 +108,30 @@ async fn nothing_is_seen_before_it_is_durable() {
     drop(let_through);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_that_wait_together_share_a_barrier() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, mut waits, let_through) = open_waiting(folder.path()).await;
+    // Dropped before the store, as above.
+    let let_through = let_through;
+    let put = |number: usize| {
+        let store = Arc::clone(&store);
+        tokio::spawn(async move { store.put_feed(&record(&format!("feed-{number}"))).await })
+    };
+    let mut writers = vec![put(0)];
+    waits.recv().await.unwrap();
+    writers.extend((1..12).map(put));
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let_through.send(()).unwrap();
+    waits.recv().await.unwrap();
+    let_through.send(()).unwrap();
+    for writer in writers {
+        writer.await.unwrap().unwrap();
+    }
+    assert!(waits.try_recv().is_err(), "a third barrier");
+    drop(let_through);
+}
+
 /// The list is in memory meanwhile, and is answered as it was.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_feed_is_listed_once_that_is_durable() {
@@ -132,58 +157,46 @@ async fn a_feed_is_listed_once_that_is_durable() {
     assert!(store.feed_list().await.unwrap().is_empty());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn dropping_a_store_lets_go_of_the_folder() {
-    let folder = tempfile::tempdir().unwrap();
-    for round in 1..=3 {
-        let store = open(folder.path()).unwrap();
-        assert_eq!(commit(&store, &round.to_string()).await.revision, Revision(round));
-    }
-}
-
-/// A change to `items` items at once, on top of what the store has.
-pub(super) async fn wide(store: &Store, items: usize, text: &str) -> Change {
-    let mut wide = change(store, text).await;
-    let (known, version) = (wide.known.remove(0), wide.versions.remove(0));
-    for number in 0..items {
-        let id = SyncId::new(&format!("a{number:05}")).unwrap();
-        wide.known.push(LedgerEntry { id: id.clone(), ..known.clone() });
-        wide.versions.push(NewVersion { id, ..version.clone() });
-    }
-    wide.order = Some(wide.known.iter().map(|known| known.id.clone()).collect());
-    let items = u32::try_from(items).unwrap();
-    wide.state = FeedState { current: items, living: items, ..wide.state };
-    wide
-}
-
 /// Wherever a large change breaks off, between any two of its portions, nothing of it is there; where only
-/// its last barrier failed, it may be there whole.
+/// its last barrier failed, it may be there whole. So it is in a store that opens itself again, and at another start.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wide_change_that_breaks_off_is_whole_or_not_there() {
-    const ITEMS: usize = 40;
+    let names: Vec<String> = (0..40).map(|number| format!("a{number:05}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let wide = async |store: &Store, text| {
+        store.commit(draft(store).await.items(&names, text).order(&names).done()).await
+    };
+    let view = async |store: &Store| store.view(&news(), Select::All).await.unwrap().unwrap();
     let mut before_it = 0;
     for failing in 0.. {
         let folder = tempfile::tempdir().unwrap();
         let passes = Arc::new(AtomicUsize::new(usize::MAX));
-        let left = Arc::clone(&passes);
-        let store = open_with(folder.path(), ReopenPauses::default(), passable(left));
-        let store = store.unwrap();
-        store.commit(wide(&store, ITEMS, "one").await).await.unwrap();
-        let before = store.view(&news(), Select::All).await.unwrap().unwrap();
-        assert_eq!(before.items.len(), ITEMS);
+        let passable = passable(Arc::clone(&passes));
+        let mut store = open_with(folder.path(), pauses(1), passable).unwrap();
+        wide(&store, "one").await.unwrap();
+        let before = view(&store).await;
+        assert_eq!(before.items.len(), names.len());
 
         passes.store(failing, Ordering::Release);
-        let second = wide(&store, ITEMS, "two").await;
-        let said = store.commit(second).await;
+        let said = wide(&store, "two").await;
         let is_whole = said.is_ok();
         if let Err(said) = said {
             assert!(matches!(said, CommitError::Ambiguous(_) | CommitError::Store(_)), "{said:?}");
             before_it += usize::from(matches!(said, CommitError::Store(_)));
         }
-        drop(store);
+        passes.store(usize::MAX, Ordering::Release);
+        if failing % 2 == 0 {
+            until_open(&store).await;
+        } else {
+            drop(store);
+            let engine;
+            (store, engine) = open_raw(folder.path());
+            let marks = beginning_with(&[]);
+            let left = engine.portion(Class::Marks, &marks, KeyOrder::Ascending, 9).unwrap();
+            assert!(left.entries.is_empty(), "something of it is left");
+        }
 
-        let store = open_as(folder.path(), None).unwrap();
-        let after = store.view(&news(), Select::All).await.unwrap().unwrap();
+        let after = view(&store).await;
         let tail = store.epochs_after(Epoch(0), 9).await.unwrap();
         assert_eq!(tail.len() as u64, after.state.revision.0);
         if after.state.revision == Revision(1) {
@@ -191,13 +204,12 @@ async fn a_wide_change_that_breaks_off_is_whole_or_not_there() {
             assert_eq!(after, before);
         } else {
             assert!(failing >= before_it, "it broke off before it was whole");
-            assert_eq!((after.state.revision, after.items.len()), (Revision(2), ITEMS));
+            assert_eq!((after.state.revision, after.items.len()), (Revision(2), names.len()));
             let texts = after.items.iter().map(|item| &item.shared.winner.data.xml);
             assert!(texts.into_iter().all(|text| text == "<entry>two</entry>"));
         }
-        store.commit(wide(&store, ITEMS, "three").await).await.unwrap();
-        let after = store.view(&news(), Select::All).await.unwrap().unwrap();
-        assert_eq!(after.items.len(), ITEMS);
+        wide(&store, "three").await.unwrap();
+        assert_eq!(view(&store).await.items.len(), names.len());
         if is_whole {
             break;
         }

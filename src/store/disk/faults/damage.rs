@@ -38,13 +38,15 @@ fn put(engine: &dyn Engine, class: Class, key: &[u8], value: Option<&[u8]>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn damaged_marks_refuse_to_open() {
-    let cases = [
+async fn damaged_marks_and_settings_refuse_to_open() {
+    for (name, damage) in [
         ("mark", &b""[..]),
         ("mark", b"\xff\xfe garbage"),
         ("mark", b"{\"endpoint\":\"a\",\"fence\":1}"),
-    ];
-    for (name, damage) in cases {
+        // Those of the engine.
+        ("db/conf", b"segment_size: x\n"),
+        ("db/conf", b"\xff\xfe garbage"),
+    ] {
         let folder = used().await;
         fs::write(folder.path().join(name), damage).unwrap();
         let before = files(folder.path());

@@ -1,7 +1,7 @@
 //! A store that failed is opened again by itself: nothing unacknowledged is shown, and nothing
 //! acknowledged is lost.
 
-use super::barrier::{before_pass, failing, wide};
+use super::barrier::{before_pass, failing};
 use super::*;
 use crate::conformance::make::{poll_state, record};
 use crate::disk::folder::{MARK, TRIAL};
@@ -9,7 +9,7 @@ use crate::{CommitError, Epoch, Select, StoreStop};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The pause before the first try, and the longest one.
-fn pauses(milliseconds: u64) -> ReopenPauses {
+pub(super) fn pauses(milliseconds: u64) -> ReopenPauses {
     let first = Duration::from_millis(milliseconds);
     ReopenPauses { first, longest: 2 * first, damaged: (first, 3 * first) }
 }
@@ -30,7 +30,7 @@ async fn until<T>(store: &Store, found: impl Fn(Option<StoreStop>) -> Option<T>)
     panic!("{:?}", store.condition());
 }
 
-async fn until_open(store: &Store) {
+pub(super) async fn until_open(store: &Store) {
     until(store, |stop| stop.is_none().then_some(())).await;
 }
 
@@ -54,6 +54,7 @@ async fn a_failed_barrier_stops_the_store_until_it_is_open_again() {
     let (store, fails) = open_failing(folder.path(), pauses(300));
     commit(&store, "one").await;
     let before = store.view(&news(), Select::All).await.unwrap().unwrap();
+    let reader = store.pin(&news()).await.unwrap().unwrap();
     let sealed = store.watch_epochs();
 
     fails.store(1, Ordering::Release);
@@ -86,6 +87,9 @@ async fn a_failed_barrier_stops_the_store_until_it_is_open_again() {
     } else {
         assert_eq!(view.state.revision, Revision(2));
         assert_eq!(view.items[0].shared.winner.data.xml, "<entry>two</entry>");
+        // Who reads at a revision does not go on after a failure.
+        assert_eq!(reader.state().revision, Revision(1));
+        assert!(matches!(reader.view(Select::All).await, Err(StoreError::Outdated)));
     }
     assert_eq!(tail.len() as u64, view.state.revision.0);
     assert_eq!(*sealed.borrow(), Epoch(view.state.revision.0));
@@ -97,20 +101,6 @@ async fn a_failed_barrier_stops_the_store_until_it_is_open_again() {
     assert!(matches!(store.state(&news()).await, Err(StoreError::Closed)));
     let store = open_as(folder.path(), None).unwrap();
     assert_eq!(store.state(&news()).await.unwrap().unwrap().revision, revision);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn opening_is_tried_until_it_succeeds() {
-    let folder = tempfile::tempdir().unwrap();
-    let (store, fails) = open_failing(folder.path(), pauses(2));
-    commit(&store, "one").await;
-    fails.store(usize::MAX, Ordering::Release);
-    store.commit(change(&store, "two").await).await.unwrap_err();
-    until_tried(&store, 5).await;
-    assert_eq!(store.state(&news()).await.unwrap().unwrap().revision, Revision(1));
-    fails.store(0, Ordering::Release);
-    until_open(&store).await;
-    commit(&store, "three").await;
 }
 
 /// A disk that fails for a while makes a store look damaged.
@@ -133,53 +123,31 @@ async fn a_store_that_looks_damaged_is_said_to_be_and_tried_on() {
     commit(&store, "three").await;
 }
 
+/// What is lost is a change that makes no tick, so that no epoch tells of it; or a record without a revision, of which
+/// the writes are counted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_without_what_it_acknowledged_is_not_opened_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("data");
-    let (store, fails) = open_failing(&path, pauses(10));
-    commit(&store, "one").await;
-    let older = files(&path);
-    // It makes no tick, so that no epoch tells of it.
-    let mut second = change(&store, "two").await;
-    second.tick = None;
-    second.state.tick = store.state(&news()).await.unwrap().unwrap().tick;
-    let markup = second.versions.remove(0).markup.unwrap();
-    let known = store.snapshot(&news()).await.unwrap().unwrap().known.remove(0);
-    second.latest = vec![(known.id.clone(), markup)];
-    second.known = vec![LedgerEntry { touched: second.state.render_revision, ..known }];
-    second.order = None;
-    store.commit(second).await.unwrap();
-    bar(&path);
-    fails.store(1, Ordering::Release);
-    store.commit(change(&store, "three").await).await.unwrap_err();
-    // The database is that of before the second change.
-    put_back(&store, &path, &older).await;
-    let what = until_given_up(&store).await;
-    assert!(what.contains("the feed news is at revision 1, 2 was acknowledged"), "{what}");
-    assert!(store.close().await.is_err());
-}
-
-/// What is no feed's content has no revision: its writes are counted.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_without_a_record_that_it_acknowledged_is_not_opened_again() {
-    for lost in ["record", "poll state"] {
+    for (lost, said) in [
+        ("a change", "the feed news is at revision 1, 2 was acknowledged"),
+        ("a record", "1 acknowledged write to records of feeds"),
+        ("a poll state", "1 acknowledged write to records of feeds"),
+    ] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data");
         let (store, fails) = open_failing(&path, pauses(10));
         commit(&store, "one").await;
         let older = files(&path);
-        if lost == "record" {
-            store.put_feed(&record("news")).await.unwrap();
-        } else {
-            store.checkpoint(&[poll_state("news")]).await.unwrap();
+        match lost {
+            "a change" => drop(draft(&store).await.latest("a", "two").commit(&store).await),
+            "a record" => store.put_feed(&record("news")).await.unwrap(),
+            _ => store.checkpoint(&[poll_state("news")]).await.unwrap(),
         }
         bar(&path);
         fails.store(1, Ordering::Release);
-        store.commit(change(&store, "two").await).await.unwrap_err();
+        store.commit(change(&store, "three").await).await.unwrap_err();
         put_back(&store, &path, &older).await;
         let what = until_given_up(&store).await;
-        assert!(what.contains("1 acknowledged write to records of feeds"), "{what}");
+        assert!(what.contains(said), "{what}");
         assert!(store.close().await.is_err());
     }
 }
@@ -223,54 +191,6 @@ async fn a_store_that_is_opened_again_can_be_closed() {
     assert!(begun.elapsed() < Duration::from_secs(20));
     assert!(matches!(store.close().await, Err(StoreError::Closed)));
     open_as(folder.path(), None).unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_reads_at_a_revision_does_not_go_on_after_a_failure() {
-    let folder = tempfile::tempdir().unwrap();
-    let (store, fails) = open_failing(folder.path(), pauses(1));
-    commit(&store, "one").await;
-    let reader = store.pin(&news()).await.unwrap().unwrap();
-    fails.store(1, Ordering::Release);
-    store.commit(change(&store, "two").await).await.unwrap_err();
-    until_open(&store).await;
-    assert_eq!(reader.state().revision, Revision(1));
-    assert!(matches!(reader.view(Select::All).await, Err(StoreError::Outdated)));
-    let reader = store.pin(&news()).await.unwrap().unwrap();
-    assert_eq!(reader.view(Select::All).await.unwrap().unwrap().items.len(), 1);
-}
-
-/// Wherever a large change breaks off, it is whole or not there once the store is open again, and the feed
-/// goes on.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_large_change_that_breaks_off_leaves_nothing_behind() {
-    const ITEMS: usize = 40;
-    let folder = tempfile::tempdir().unwrap();
-    let (store, fails) = open_failing(folder.path(), pauses(1));
-    store.commit(wide(&store, ITEMS, "0").await).await.unwrap();
-    for (round, after) in (1..).zip([0, 3, 1, 9, 5, 20]) {
-        let before = store.view(&news(), Select::All).await.unwrap().unwrap();
-        let change = wide(&store, ITEMS, &round.to_string()).await;
-        let committing = store.commit(change);
-        let failing = async {
-            tokio::time::sleep(Duration::from_millis(after)).await;
-            fails.store(1, Ordering::Release);
-        };
-        let (done, ()) = tokio::join!(committing, failing);
-        if done.is_ok() {
-            fails.store(0, Ordering::Release);
-        }
-        until_open(&store).await;
-        let now = store.view(&news(), Select::All).await.unwrap().unwrap();
-        if now.state.revision == before.state.revision {
-            assert!(done.is_err());
-            assert_eq!(now, before);
-        } else {
-            let texts = now.items.iter().map(|item| &item.shared.winner.data.xml);
-            assert!(texts.into_iter().all(|text| *text == format!("<entry>{round}</entry>")));
-            assert_eq!(now.items.len(), ITEMS);
-        }
-    }
 }
 
 /// The committer breaks off while a feed is shut and a reader waits for it.

@@ -36,12 +36,12 @@ impl ChangePlanner<'_> {
         }
         bytes = bytes.saturating_add(self.seals()?);
         for number in load::dropped(change, self.before) {
-            if let Some(old) = self.loaded.archive(number)? {
+            if let Some(old) = self.loaded.feed.archive_record(number)? {
                 bytes = bytes.saturating_sub(self.writer.drop_archive(old)?);
             }
             // An archive that was dropped long ago is forgotten: its address need not be remembered.
             if let Some(oldest) = number.checked_sub(DROPPED_REMEMBERED)
-                && let Some(old) = self.loaded.archive(oldest)?
+                && let Some(old) = self.loaded.feed.archive_record(oldest)?
             {
                 self.writer.forget_archive(&old.note);
             }
@@ -66,17 +66,17 @@ impl ChangePlanner<'_> {
         let mut bytes = 0_u64;
         for seal in &change.seals {
             let item = |id: &SyncId| match (known.get(id).copied(), changed.get(id).copied()) {
-                (None, _) => self.loaded.whole_item(id),
+                (None, _) => self.loaded.feed.whole_item(id),
                 (Some(known), Some(new)) => Ok(Some(as_sealed(known, new.clone()))),
                 (Some(known), None) => {
-                    let newest = self.loaded.item(id)?.map(|item| self.loaded.newest(&item));
+                    let newest = self.loaded.feed.item(id)?.map(|item| self.loaded.newest(&item));
                     Ok(newest.transpose()?.map(|newest| as_sealed(known, newest)))
                 }
             };
             let items = seal.items.iter().map(item).filter_map(Result::transpose);
             let items = items.collect::<Result<Vec<_>, _>>()?;
             let archive = Archive::new(seal.upstream.clone(), skeleton.clone(), items);
-            let old = self.loaded.archive(seal.number)?;
+            let old = self.loaded.feed.archive_record(seal.number)?;
             let note = |bytes| seal_note(seal, &archive, &change.state, bytes);
             bytes = bytes.saturating_add(self.writer.put_archive(&archive, old.as_ref(), note)?);
         }

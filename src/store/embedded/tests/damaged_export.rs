@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::conformance::archives::sealing;
+use crate::conformance::carry::export;
 use crate::engine::Writes;
-use crate::portable::ExportRecord;
 
 /// A store on disk whose feed has something of everything that is stored as a difference or in blocks.
 async fn full(folder: &std::path::Path) -> Store {
@@ -18,24 +18,11 @@ async fn full(folder: &std::path::Path) -> Store {
     store
 }
 
-async fn exported(store: &Store) -> Result<usize, StoreError> {
-    let (sender, mut receiver) = mpsc::channel::<ExportRecord>(4);
-    let taking = async {
-        let mut count = 0;
-        while receiver.recv().await.is_some() {
-            count += 1;
-        }
-        count
-    };
-    let (done, count) = tokio::join!(store.export(sender), taking);
-    done.map(|()| count)
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_export_of_a_damaged_feed_fails() {
     let folder = tempfile::tempdir().unwrap();
     let store = full(folder.path()).await;
-    let whole = exported(&store).await.unwrap();
+    let whole = export(&store).await.unwrap();
     let records = store.inner.opened().unwrap().records;
     let (mut differences, mut tried) = (0, 0);
     for class in [Class::Past, Class::Items, Class::Texts, Class::Archives, Class::Segments] {
@@ -46,10 +33,10 @@ async fn an_export_of_a_damaged_feed_fails() {
             let cut = value[..value.len() - 3].to_vec();
             // The oldest document goes by itself, where its time has come.
             let gone = (class != Class::Past || at > 0).then_some(None);
-            for damage in [Some(cut)].into_iter().map(Some).chain([gone]).flatten() {
+            for damage in [Some(Some(cut)), gone].into_iter().flatten() {
                 let set = |value| Writes::from([((class, key.clone()), value)]);
                 records.engine().apply(set(damage.clone())).unwrap();
-                let said = exported(&store).await;
+                let said = export(&store).await;
                 let place = (class.name(), key.escape_ascii().to_string(), damage.is_some());
                 assert!(matches!(said, Err(StoreError::Damaged { .. })), "{place:?}: {said:?}");
                 records.engine().apply(set(Some(value.to_vec()))).unwrap();
@@ -58,5 +45,5 @@ async fn an_export_of_a_damaged_feed_fails() {
         }
     }
     assert!(differences > 1 && tried > 20, "{differences} {tried}");
-    assert_eq!(exported(&store).await.unwrap(), whole);
+    assert_eq!(export(&store).await.unwrap(), whole);
 }
