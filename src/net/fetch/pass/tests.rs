@@ -31,18 +31,19 @@ async fn pass(request: PassRequest) -> Result<PassAnswer, FetchError> {
 #[tokio::test]
 async fn a_request_and_its_answer_are_passed_on_as_they_are() {
     let publisher = Publisher::start(|_| {
-        response("404 Not Here", "x-a: 1\r\nx-a: 2\r\ncontent-encoding: gzip\r\n", b"no gzip")
+        let many = "x-a: 1\r\n".repeat(150);
+        response("404 Not Here", &format!("{many}content-encoding: gzip\r\n"), b"no gzip")
     })
     .await;
-    let mut asked = request(&publisher.url("/a%20b?c=%2F"));
+    let mut asked = request(&publisher.url("/a?b=%27"));
+    asked.target = Some(publisher.url("/A;b=1//c?d='e'&%7e").parse().unwrap());
     asked.headers.insert("x-mine", "7".parse().unwrap());
     let answer = pass(asked).await.unwrap();
     assert_eq!(answer.status, StatusCode::NOT_FOUND);
-    let twice: Vec<_> = answer.headers.get_all("x-a").iter().collect();
-    assert_eq!(twice, ["1", "2"]);
+    assert_eq!(answer.headers.get_all("x-a").iter().count(), 150);
     assert_eq!(answer.body.collect().await.unwrap().to_bytes(), "no gzip");
     let head = publisher.heads().remove(0);
-    assert!(head.starts_with("get /a%20b?c=%2f http/1.1\r\n"), "{head}");
+    assert!(head.starts_with("get /a;b=1//c?d='e'&%7e http/1.1\r\n"), "{head}");
     for absent in ["user-agent", "accept-encoding", "application/atom"] {
         assert!(!head.contains(absent), "{head}");
     }
@@ -56,14 +57,6 @@ async fn a_request_and_its_answer_are_passed_on_as_they_are() {
     pass(posted).await.unwrap();
     let head = publisher.heads().remove(1);
     assert!(head.contains("content-length: 4\r\n") && !head.contains("chunked"), "{head}");
-}
-
-#[tokio::test]
-async fn as_many_headers_are_passed_on_as_servers_send() {
-    let publisher =
-        Publisher::start(|_| response("200 OK", &"set-cookie: a=b\r\n".repeat(150), b"x")).await;
-    let answer = pass(request(&publisher.url("/"))).await.unwrap();
-    assert_eq!(answer.headers.get_all("set-cookie").iter().count(), 150);
 }
 
 #[tokio::test]
@@ -106,16 +99,6 @@ async fn an_origin_that_never_shakes_hands_is_given_up_with_the_connection() {
     let is_connect = matches!(&error, FetchError::Timeout { limit, .. } if *limit == connect);
     assert!(is_connect, "{error:?}");
     silent.abort();
-}
-
-#[tokio::test]
-async fn path_and_query_are_as_the_client_wrote_them() {
-    let publisher = Publisher::start(|_| response("200 OK", "", b"")).await;
-    let mut asked = request(&publisher.url("/a?b=%27"));
-    asked.target = Some(publisher.url("/A;b=1//c?d='e'&%7e").parse().unwrap());
-    pass(asked).await.unwrap();
-    let head = publisher.heads().remove(0);
-    assert!(head.starts_with("get /a;b=1//c?d='e'&%7e http/1.1\r\n"), "{head}");
 }
 
 #[test]
