@@ -187,7 +187,7 @@ impl Gateway {
         seconds: u64,
     ) -> Self {
         let now = NOW.plus(Duration::from_secs(seconds));
-        Self::at(store, publisher, publisher.services(), now).await
+        Self::with_parts(store, publisher, publisher.services(), now, |_| ()).await
     }
 
     /// Starts a gateway with other services, for example for a publisher outside.
@@ -196,21 +196,37 @@ impl Gateway {
         publisher: &Arc<Publisher>,
         services: Services,
     ) -> Self {
-        Self::at(store, publisher, services, NOW).await
+        Self::with_parts(store, publisher, services, NOW, |_| ()).await
     }
 
-    async fn at(
+    /// Starts a gateway with the judge of a running one, and without pauses between requests to a host.
+    pub async fn judging(
+        store: &Arc<ScriptedStore>,
+        publisher: &Arc<Publisher>,
+        services: Services,
+    ) -> Self {
+        let edit = |parts: &mut PollerConfig| {
+            parts.judge = Arc::new(ParseAndRecord::default());
+            parts.settings.spacing = Duration::ZERO;
+        };
+        Self::with_parts(store, publisher, services, NOW, edit).await
+    }
+
+    /// Starts a gateway at `now` with parts that are changed by `edit`.
+    pub async fn with_parts(
         store: &Arc<ScriptedStore>,
         publisher: &Arc<Publisher>,
         services: Services,
         now: Time,
+        edit: impl FnOnce(&mut PollerConfig),
     ) -> Self {
         let (clock, judge) = (ManualClock::at(now), Arc::new(JudgeDouble::default()));
         let known: Arc<dyn Clock> = Arc::new(clock.clone());
-        let parts = PollerConfig {
+        let mut parts = PollerConfig {
             judge: Arc::clone(&judge) as Arc<dyn DocumentJudge>,
             ..poller_config(store.real(), &known, services)
         };
+        edit(&mut parts);
         let cancel = parts.cancel.clone();
         let (poller, task) = Poller::start(parts).await.unwrap();
         let (store, publisher) = (Arc::clone(store), Arc::clone(publisher));
