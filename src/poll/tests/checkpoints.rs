@@ -42,7 +42,7 @@ async fn polling_goes_on_while_what_it_remembers_is_being_stored_and_a_stop_wait
     assert!(!stopping.is_finished());
     gate.add_permits(9);
     stopping.await.unwrap();
-    assert_eq!(etag("a").as_deref(), Some("3"));
+    assert_eq!((etag("a").as_deref(), store.begun()), (Some("3"), 3));
 }
 
 #[tokio::test(start_paused = true)]
