@@ -29,26 +29,26 @@ pub struct Publisher {
     pub answer: Mutex<Result<(&'static str, &'static str), FetchError>>,
     pub asked: Mutex<Vec<FetchRequest>>,
     /// Each permit releases one answer.
-    pub gate: Option<Semaphore>,
+    pub gate: Semaphore,
 }
 
 impl Publisher {
     pub fn new(text: &'static str) -> Arc<Self> {
-        Self::behind(text, None)
+        Self::behind(text, Semaphore::MAX_PERMITS / 2)
     }
 
     pub fn gated(text: &'static str) -> Arc<Self> {
-        Self::behind(text, Some(Semaphore::new(0)))
+        Self::behind(text, 0)
     }
 
-    fn behind(text: &'static str, gate: Option<Semaphore>) -> Arc<Self> {
-        let answer = Mutex::new(Ok((text, "1")));
+    fn behind(text: &'static str, answers: usize) -> Arc<Self> {
+        let (answer, gate) = (Mutex::new(Ok((text, "1"))), Semaphore::new(answers));
         Arc::new(Self { answer, asked: Mutex::default(), gate })
     }
 
     /// Releases the answers to this many requests.
     pub fn release(&self, answers: usize) {
-        self.gate.as_ref().unwrap().add_permits(answers);
+        self.gate.add_permits(answers);
     }
 
     pub fn says(&self, text: &'static str, etag: &'static str) {
@@ -73,9 +73,7 @@ impl Publisher {
             let publisher = Arc::clone(&publisher);
             async move {
                 publisher.asked.lock().unwrap().push(request.clone());
-                if let Some(gate) = &publisher.gate {
-                    gate.acquire().await.unwrap().forget();
-                }
+                publisher.gate.acquire().await.unwrap().forget();
                 publisher.reply(&request)
             }
         }))

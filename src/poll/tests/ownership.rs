@@ -34,7 +34,7 @@ impl Pair {
         let owners = [gateway(1), gateway(2)];
         live(&[&owners[0], &owners[1]]);
         assert!(owners.iter().all(|it| !owned(it).is_empty()));
-        publisher.gate.iter().for_each(|gate| gate.add_permits(FEEDS.len()));
+        publisher.release(FEEDS.len());
         let gateways = [
             Gateway::start(&store.shared_by(&owners[0]), publisher).await,
             Gateway::start(&store.shared_by(&owners[1]), publisher).await,

@@ -52,11 +52,6 @@ fn body(fetched: &Fetched) -> &[u8] {
     }
 }
 
-/// Starts a TLS publisher of a feed; its certificate is from the tests' own authority.
-async fn tls_publisher() -> u16 {
-    Publisher::start_tls(&[], |_| response("200 OK", "", b"<feed/>")).await.port
-}
-
 /// Starts a proxy that opens tunnels to a local port, whatever host is requested. Returns its address and the heads of
 /// its requests.
 async fn tunnels_to(port: u16) -> (String, Arc<Mutex<Vec<String>>>) {
@@ -81,18 +76,15 @@ async fn tunnels_to(port: u16) -> (String, Arc<Mutex<Vec<String>>>) {
 
 #[tokio::test]
 async fn certificates_of_an_own_authority_are_believed_where_the_operator_names_it() {
-    let url = format!("https://localhost:{}/feed", tls_publisher().await);
+    let publisher = Publisher::start_tls(&[], |_| response("200 OK", "", b"<feed/>")).await;
+    let url = format!("https://localhost:{}/feed", publisher.port);
     let refused = fetch(&url, None, all_private()).await.unwrap_err();
     assert!(matches!(refused, FetchError::Unusable { .. } | FetchError::NoRoots), "{refused}");
     let settings = FetchSettings { ca_file: Some(our_ca()), ..all_private() };
-    assert_eq!(body(&fetch(&url, None, settings).await.unwrap()), b"<feed/>");
-}
-
-#[tokio::test]
-async fn a_tunnel_leads_to_a_publisher_with_tls() {
-    let (address, heads) = tunnels_to(tls_publisher().await).await;
+    assert_eq!(body(&fetch(&url, None, settings.clone()).await.unwrap()), b"<feed/>");
+    // So are they behind the tunnel of a proxy.
+    let (address, heads) = tunnels_to(publisher.port).await;
     let route = Some(ProxyRoute::Proxy(with_login(&address)));
-    let settings = FetchSettings { ca_file: Some(our_ca()), ..all_private() };
     // The proxy leads to the publisher regardless of the port.
     let fetched = fetch("https://localhost:4433/feed", route, settings).await.unwrap();
     assert_eq!(body(&fetched), b"<feed/>");

@@ -25,7 +25,7 @@ fn request(url: &str) -> PassRequest {
 }
 
 async fn pass(request: PassRequest) -> Result<PassAnswer, FetchError> {
-    all(AllowPrivate::All).passing.pass.send(request).await
+    (all(AllowPrivate::All).passing.pass)(request).await
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn it_is_said_why_an_origin_cannot_be_reached() {
     // The guard checks addresses, and what names resolve to.
     let publisher = Publisher::start(|_| response("200 OK", "", b"")).await;
     for url in [publisher.url("/"), publisher.url("/").replace("127.0.0.1", "localhost")] {
-        let refused = all(AllowPrivate::No).passing.pass.send(request(&url)).await;
+        let refused = (all(AllowPrivate::No).passing.pass)(request(&url)).await;
         assert!(matches!(refused, Err(FetchError::Refused { .. })), "{refused:?}");
     }
     assert!(publisher.heads().is_empty());
@@ -91,7 +91,7 @@ async fn an_origin_that_never_shakes_hands_is_given_up_with_the_connection() {
     let connect = Duration::from_millis(200);
     let limits = FetchLimits { connect, ..FetchLimits::STANDARD };
     let pass = services(FetchSettings { limits, ..all_private() }).unwrap().passing.pass;
-    let error = match pass.send(request(&url)).await {
+    let error = match pass(request(&url)).await {
         // A machine without root certificates makes no request.
         Err(FetchError::NoRoots) => return,
         answered => answered.unwrap_err(),
@@ -193,7 +193,7 @@ async fn a_get_survives_kept_connections_that_end() {
     let (place, closed) = closing().await;
     let passing = all(AllowPrivate::All).passing.pass;
     let whole = |answer: PassAnswer| async { answer.body.collect().await.unwrap().to_bytes() };
-    let get = || passing.send(request(&format!("http://{place}/")));
+    let get = || passing(request(&format!("http://{place}/")));
     // Two requests in parallel, so that two connections are kept.
     let (one, other) = tokio::join!(get(), get());
     let (one, other) = tokio::join!(whole(one.unwrap()), whole(other.unwrap()));

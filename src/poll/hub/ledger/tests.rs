@@ -71,10 +71,17 @@ impl Ledger {
 }
 
 #[test]
-fn what_is_settled_comes_back() {
+fn what_is_settled_comes_back_and_what_changed_while_it_was_written_is_written_again() {
     let mut ledger = new_ledger();
     ledger.subscribe("https://reader.example/a", 0).unwrap();
+    // Changes stay unwritten until a write succeeds.
+    assert_eq!(ledger.unwritten(9), ledger.unwritten(9));
+    let written = ledger.unwritten(9);
     ledger.agree(1);
+    ledger.note_written(written.clone());
+    let [change] = ledger.unwritten(9).try_into().unwrap();
+    assert_eq!(change.before.as_ref(), Some(&written[0].after));
+    assert!(change.after.active.is_some() && written[0].after.active.is_none());
     assert!(ledger.is_dirty());
     let changes = ledger.unwritten(9);
     ledger.note_written(changes.clone());
@@ -86,20 +93,6 @@ fn what_is_settled_comes_back() {
     again.saw(&news(), tick(5), at(5));
     assert_eq!(again.due(at(5), |_| true).len(), 1);
     assert!(again.list(FeedName::new("other").ok().as_ref(), 9).is_empty());
-}
-
-#[test]
-fn what_changed_while_it_was_written_is_written_again() {
-    let mut ledger = new_ledger();
-    ledger.subscribe("https://reader.example/a", 0).unwrap();
-    // Changes stay unwritten until a write succeeds.
-    assert_eq!(ledger.unwritten(9), ledger.unwritten(9));
-    let written = ledger.unwritten(9);
-    ledger.agree(1);
-    ledger.note_written(written.clone());
-    let [change] = ledger.unwritten(9).try_into().unwrap();
-    assert_eq!(change.before.as_ref(), Some(&written[0].after));
-    assert!(change.after.active.is_some() && written[0].after.active.is_none());
 }
 
 #[test]

@@ -85,7 +85,7 @@ async fn requests_and_answers_are_passed_on_over_http_2_without_trailers() {
     };
     let mut asked = ask(&Method::PUT, "/a%20b?c=%2F", true);
     asked.headers.insert("x-mine", "7".parse().unwrap());
-    let answer = passing.send(asked).await.unwrap();
+    let answer = passing(asked).await.unwrap();
     assert_eq!(answer.status, StatusCode::NOT_FOUND);
     let twice: Vec<_> = answer.headers.get_all("x-a").iter().collect();
     assert_eq!(twice, ["1", "2"]);
@@ -106,7 +106,7 @@ async fn requests_and_answers_are_passed_on_over_http_2_without_trailers() {
         (Method::GET, "/broken", false, 1),
         (Method::POST, "/broken", false, 1),
     ] {
-        match passing.send(ask(&method, path, is_upload)).await {
+        match passing(ask(&method, path, is_upload)).await {
             Err(FetchError::CutOff { .. }) => assert_eq!(path, "/reset"),
             answered => assert!(answered.unwrap().body.collect().await.is_err(), "{path}"),
         }
