@@ -62,23 +62,10 @@ pub type Fetch = tower::util::BoxCloneSyncService<FetchRequest, Fetched, FetchEr
 pub type Call = tower::util::BoxCloneSyncService<CallRequest, Called, FetchError>;
 
 /// Forwards requests to origins; boxed for the same reason. Cheap to clone, because each request has a clone.
-#[derive(Clone)]
-pub struct Pass(Arc<dyn Fn(PassRequest) -> Passage + Send + Sync>);
+pub type Pass = Arc<dyn Fn(PassRequest) -> Passage + Send + Sync>;
 
 /// The future answer of an origin.
 pub type Passage = Pin<Box<dyn Future<Output = Result<PassAnswer, FetchError>> + Send>>;
-
-impl Pass {
-    /// Wraps a function that forwards requests.
-    pub fn new(pass: impl Fn(PassRequest) -> Passage + Send + Sync + 'static) -> Self {
-        Self(Arc::new(pass))
-    }
-
-    /// Forwards a request.
-    pub fn send(&self, request: PassRequest) -> Passage {
-        (self.0)(request)
-    }
-}
 
 /// The three services, which share clients and guard.
 #[derive(Clone)]
@@ -108,7 +95,7 @@ impl Default for Passing {
         let refused = FetchError::Client { what: "pass a request on", why };
         let refuse = move |_| -> Passage { Box::pin(ready(Err(refused.clone()))) };
         Self {
-            pass: Pass::new(refuse),
+            pass: Arc::new(refuse),
             handover: Handover::default(),
             polled_with: HeaderMap::new(),
         }

@@ -131,7 +131,7 @@ impl FeedPolling {
         let read = self.last_read.or(self.since);
         let interval = Duration::from_secs(u64::from(self.interval));
         FeedSummary {
-            last_poll: self.log.last(),
+            last_poll: self.log.last,
             next_poll: self.next.as_ref().map(|next| next.at),
             is_in_flight: self.live.running.is_some(),
             read,
@@ -214,7 +214,7 @@ pub(super) const MAX_BATCH: usize = 512;
 #[derive(Default)]
 pub(super) struct UnsavedFeeds {
     /// Each feed, and whether its current state is being written.
-    feeds: BTreeMap<FeedName, (Arc<FeedCell>, bool)>,
+    pub(super) feeds: BTreeMap<FeedName, (Arc<FeedCell>, bool)>,
     /// When the next batch is due.
     at: Option<Instant>,
 }
@@ -229,19 +229,6 @@ impl UnsavedFeeds {
     /// Returns the state to be written of a feed; `None` if all is stored.
     pub(super) fn state(&self, feed: &FeedName, now: Time) -> Option<PollState> {
         self.feeds.get(feed).map(|(cell, _)| cell.lock().memory.write(now))
-    }
-
-    /// Drops what was to be written of a feed.
-    pub(super) fn forget(&mut self, feed: &FeedName) {
-        self.feeds.remove(feed);
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.feeds.clear();
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.feeds.is_empty()
     }
 
     /// Returns the states of the next batch and marks them as being written.
@@ -409,11 +396,6 @@ impl PollLog {
             postcard::to_extend(&packed, std::mem::take(&mut self.polls)).unwrap_or_default();
         self.polls.shrink_to_fit();
         self.notes = note.notes.into();
-    }
-
-    /// Returns when the newest poll began.
-    pub(super) const fn last(&self) -> Option<Time> {
-        self.last
     }
 
     /// Returns the polls, newest first.

@@ -39,7 +39,7 @@ impl Waiter {
 /// Permission to ask a host, until dropped.
 pub struct HostSlot {
     queue: Arc<HostQueue>,
-    host: PoliteHost,
+    pub(super) host: PoliteHost,
 }
 
 pub struct HostQueue {
@@ -174,12 +174,6 @@ impl HostQueue {
     /// Waits for an event that may allow a request.
     pub async fn changed(&self) {
         self.changed.notified().await;
-    }
-}
-
-impl HostSlot {
-    pub const fn host(&self) -> &PoliteHost {
-        &self.host
     }
 }
 

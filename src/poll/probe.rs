@@ -125,7 +125,7 @@ async fn ask_and_commit(
         Err(left) => return Ok(paused_note(context, left)),
     };
     let leads = context.leads_of(feed).await?;
-    let spacing = slot.host().pace.spacing;
+    let spacing = slot.host.pace.spacing;
     let route = feed.access.as_ref().and_then(|access| access.route.clone());
     let way = CallRequest { route, ..CallRequest::page(plan.listed.clone(), leads, begun) };
     let call = context.services.load().call.clone();
@@ -142,7 +142,7 @@ async fn ask_and_commit(
     }
     if refused {
         let now = context.decisions.running.now();
-        context.allowances.lock().exhaust(&feed.name, &slot.host().name, now);
+        context.allowances.lock().exhaust(&feed.name, &slot.host.name, now);
     }
     let (now, polled) = (context.clock.now(), Arc::clone(cell));
     let decide =

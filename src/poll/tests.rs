@@ -3,7 +3,6 @@
 mod announced;
 mod checkpoints;
 mod documents;
-mod gaps;
 mod hubs;
 mod interruptions;
 mod leaps;
@@ -25,6 +24,10 @@ use tidegate_status::*;
 
 fn later(seconds: u64) -> Time {
     NOW.plus(Duration::from_secs(seconds))
+}
+
+async fn a_while() {
+    tokio::time::sleep(Duration::from_secs(30)).await;
 }
 
 /// Creates a store with this many feeds, and their names.
@@ -62,23 +65,18 @@ async fn unchanged_polls_write_nothing() {
     let status = gateway.status();
     let not_modified = |poll: &&FinishedPoll| poll.outcome == PollEnding::NotModified;
     assert_eq!((status.polls.len(), status.polls.iter().filter(not_modified).count()), (5, 2));
+    // Another document that changes nothing is not judged twice.
+    for etag in ["4", "5"] {
+        gateway.publisher.says("one, trivial", etag);
+        assert_eq!(gateway.poll().await.outcome, PollEnding::Unchanged);
+    }
+    let wire = xxhash_rust::xxh3::xxh3_128(b"one, trivial");
+    assert_eq!(gateway.publisher.asked.lock().unwrap()[6].known_wire, Some(wire));
     let store = gateway.stop().await;
     // One commit and one checkpoint, both for the first poll. The checkpoint contains what was known when it was
     // written.
     assert_eq!(store.writes(), (1, 1));
-    assert_eq!(store.poll_state("news").unwrap().etag.as_deref(), Some("3"));
-}
-
-#[tokio::test]
-async fn a_document_that_changes_nothing_is_not_judged_twice() {
-    let gateway = Gateway::with_news("one").await;
-    gateway.publisher.says("one, trivial", "2");
-    assert_eq!(gateway.poll().await.outcome, PollEnding::Unchanged);
-    gateway.publisher.says("one, trivial", "3");
-    gateway.poll().await;
-    let asked = gateway.publisher.asked.lock().unwrap();
-    let wire = xxhash_rust::xxh3::xxh3_128(b"one, trivial");
-    assert_eq!(asked[2].known_wire, Some(wire));
+    assert_eq!(store.poll_state("news").unwrap().etag.as_deref(), Some("5"));
 }
 
 #[tokio::test]
@@ -100,10 +98,26 @@ async fn what_is_pending_is_decided_when_it_is_ripe_and_not_before() {
 }
 
 #[tokio::test]
-async fn a_part_is_judged_each_time() {
-    let gateway = Gateway::with_news("delta").await;
-    gateway.poll().await;
-    assert_eq!(gateway.store.writes().0, 2);
+async fn a_document_apart_from_the_last_one_is_counted_and_dated_over_a_restart() {
+    let gateway = Gateway::with_news("one").await;
+    assert_eq!(gateway.status().gaps, PollGaps::default(), "a first document");
+    gateway.clock.set(later(600));
+    gateway.publisher.says("two", "2");
+    assert_eq!(gateway.poll().await.outcome, PollEnding::Changed);
+    let gaps = PollGaps { count: 1, last: Some(later(600)) };
+    assert_eq!((gateway.status().gaps, gateway.poller.totals().apart), (gaps, 1));
+    gateway.clock.set(later(700));
+    assert_eq!(gateway.poll().await.outcome, PollEnding::NotModified);
+    assert_eq!(gateway.status().gaps, gaps, "the same document again");
+    // A partial document tells nothing about missing items, and is judged each time.
+    gateway.publisher.says("two and a delta", "3");
+    for writes in [3, 4] {
+        gateway.poll().await;
+        assert_eq!((gateway.status().gaps, gateway.store.writes().0), (gaps, writes));
+    }
+
+    let gateway = gateway.restart(800).await;
+    assert_eq!((gateway.status().gaps, gateway.poller.totals().apart), (gaps, 0));
 }
 
 /// A hold is confirmed by observing the document again, so neither a 304 nor an equal body may prevent its judgement.
@@ -180,22 +194,15 @@ async fn a_failure_leaves_everything_and_is_told_with_its_blame() {
 }
 
 #[tokio::test]
-async fn a_web_page_is_a_failure_and_its_validators_are_not_kept() {
-    let gateway = Gateway::with_news("login").await;
-    assert_eq!(gateway.status().polls[0].outcome, PollEnding::Failed);
-    gateway.publisher.says("one", "1");
-    assert_eq!(gateway.poll().await.outcome, PollEnding::Changed);
-}
-
-#[tokio::test]
-async fn a_judge_that_panics_costs_one_poll() {
-    let gateway = Gateway::with_news("one").await;
-    gateway.publisher.says("panic", "2");
-    let report = gateway.poll().await;
-    assert_eq!(report.outcome, PollEnding::Failed);
-    assert_eq!(gateway.status().failure.unwrap().blame, FetchBlame::Gateway);
-    gateway.publisher.says("two", "3");
-    assert_eq!(gateway.poll().await.outcome, PollEnding::Changed);
+async fn a_web_page_or_a_judge_that_panics_costs_one_poll() {
+    for (text, blame) in [("login", FetchBlame::Upstream), ("panic", FetchBlame::Gateway)] {
+        let gateway = Gateway::with_news(text).await;
+        assert_eq!(gateway.status().polls[0].outcome, PollEnding::Failed);
+        assert_eq!(gateway.status().failure.unwrap().blame, blame);
+        // The validators of the answer are not kept.
+        gateway.publisher.says("one", "1");
+        assert_eq!(gateway.poll().await.outcome, PollEnding::Changed);
+    }
 }
 
 /// Simulates a commit by others while each of the next documents is judged.
@@ -273,6 +280,13 @@ async fn feeds_come_change_and_go_at_run_time() {
     gateway.poller.put(record("more")).await.unwrap();
     gateway.polls("more", 1).await;
 
+    // A shorter longest interval counts at once; the feed itself is the same.
+    let mut hurried = record("news");
+    hurried.options.max_interval = Some(Duration::from_secs(60));
+    gateway.poller.put(hurried).await.unwrap();
+    assert!(gateway.status().next.unwrap().at <= later(60));
+    assert_eq!(gateway.publisher.requests(), 2);
+
     gateway.poller.put(moved()).await.unwrap();
     gateway.polls("news", 1).await;
     let asked = gateway.publisher.asked.lock().unwrap().clone();
@@ -305,53 +319,23 @@ async fn a_record_that_polls_the_same_takes_the_place_of_the_old_one() {
 }
 
 #[tokio::test]
-async fn a_shorter_longest_interval_counts_at_once() {
-    let gateway = Gateway::with_news("one").await;
-    let mut hurried = record("news");
-    hurried.options.max_interval = Some(Duration::from_secs(60));
-    gateway.poller.put(hurried).await.unwrap();
-    let next = gateway.status().next.unwrap();
-    assert!(next.at <= later(60), "{next:?}");
-    assert_eq!(gateway.publisher.requests(), 1, "the feed itself is the same");
-}
-
-#[tokio::test]
-async fn a_feed_that_is_removed_commits_nothing_any_more() {
-    let publisher = Publisher::gated("one");
-    let gateway = Gateway::start(&store_of(&["news"]), &publisher).await;
-    eventually(|| publisher.requests() == 1).await;
-    gateway.poller.remove(&name("news")).await.unwrap();
-    publisher.release(1);
-    assert_eq!(gateway.stop().await.writes(), (0, 0));
-}
-
-#[tokio::test]
-async fn a_feed_whose_address_changes_in_mid_flight_is_asked_at_the_new_one() {
-    let publisher = Publisher::gated("one");
-    let gateway = Gateway::start(&store_of(&["news"]), &publisher).await;
-    eventually(|| publisher.requests() == 1).await;
-    gateway.poller.put(moved()).await.unwrap();
-    publisher.release(9);
-    gateway.polls("news", 1).await;
-    assert_eq!(publisher.asked.lock().unwrap()[1].url, moved().url);
-    assert_eq!(gateway.store.writes().0, 1);
-}
-
-#[tokio::test]
-async fn a_permanent_redirect_is_shown_and_followed_first_until_it_fails() {
-    let gateway = Gateway::with_news("moved").await;
-    assert_eq!(gateway.status().moved_to.as_deref(), Some("http://new.example/"));
-    gateway.clock.set(later(3000));
-    gateway.polls("news", 2).await;
-    gateway.publisher.fails(status_error(404, None));
-    gateway.clock.set(later(9000));
-    gateway.polls("news", 3).await;
-    gateway.clock.set(later(20_000));
-    gateway.polls("news", 4).await;
-    let asked = gateway.publisher.asked.lock().unwrap();
-    let starts: Vec<_> = asked.iter().take(4).map(|r| r.start.as_deref()).collect();
-    let new = Some("http://new.example/");
-    assert_eq!(starts, [None, new, new, None]);
+async fn a_feed_that_is_removed_or_whose_address_changes_in_mid_flight_commits_nothing() {
+    for is_removed in [true, false] {
+        let publisher = Publisher::gated("one");
+        let gateway = Gateway::start(&store_of(&["news"]), &publisher).await;
+        eventually(|| publisher.requests() == 1).await;
+        if is_removed {
+            gateway.poller.remove(&name("news")).await.unwrap();
+            publisher.release(1);
+            assert_eq!(gateway.stop().await.writes(), (0, 0));
+            continue;
+        }
+        gateway.poller.put(moved()).await.unwrap();
+        publisher.release(9);
+        gateway.polls("news", 1).await;
+        assert_eq!(publisher.asked.lock().unwrap()[1].url, moved().url);
+        assert_eq!(gateway.store.writes().0, 1);
+    }
 }
 
 #[tokio::test]
@@ -379,20 +363,6 @@ async fn a_stop_answers_who_waits_and_writes_what_is_to_be_remembered() {
     assert_eq!(asked.await.unwrap(), Err(PollError::Stopped));
     assert_eq!(store.stored_polls().len(), 2);
     assert_eq!(store.writes().1, 1, "both states in one write");
-}
-
-#[tokio::test]
-async fn many_feeds_are_polled_within_the_bound_on_requests() {
-    let publisher = Publisher::gated("one");
-    let gateway = Gateway::start(&store_of_many(500).0, &publisher).await;
-    gateway.clock.set(later(600));
-    let limit = crate::host_queue::AT_ONCE;
-    eventually(|| publisher.requests() == limit).await;
-    let flying = gateway.poller.summaries().values().filter(|s| s.is_in_flight).count();
-    assert_eq!(flying, limit);
-    publisher.release(10_000);
-    eventually(|| gateway.poller.totals().polls() >= 500).await;
-    assert_eq!(gateway.store.writes().0, 500);
 }
 
 #[tokio::test]

@@ -312,28 +312,24 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn judgements_without_an_end_keep_nobody_from_their_turn() {
         let turns = Arc::new(Turns::default());
-        for _ in 0..MAX_OVERDUE {
-            let turns = Arc::clone(&turns);
-            tokio::spawn(async move {
-                let permit = turns.acquire(JudgeCost::Usual).await.unwrap();
-                turns.wait(permit, pending::<()>()).await;
-            });
-        }
-        tokio::task::yield_now().await;
+        let begin = async |count| {
+            for _ in 0..count {
+                let turns = Arc::clone(&turns);
+                tokio::spawn(async move {
+                    let permit = turns.acquire(JudgeCost::Usual).await.unwrap();
+                    turns.wait(permit, pending::<()>()).await;
+                });
+            }
+            tokio::task::yield_now().await;
+        };
+        begin(MAX_OVERDUE).await;
         for _ in 0..3 {
             let permit = timeout(2 * PATIENCE, turns.acquire(JudgeCost::Usual)).await;
             let permit = permit.expect("a turn was lent").unwrap();
             turns.wait(permit, async {}).await;
         }
         // But only up to a limit.
-        for _ in 0..MAX_JUDGED_AT_ONCE {
-            let turns = Arc::clone(&turns);
-            tokio::spawn(async move {
-                let permit = turns.acquire(JudgeCost::Usual).await.unwrap();
-                turns.wait(permit, pending::<()>()).await;
-            });
-        }
-        tokio::task::yield_now().await;
+        begin(MAX_JUDGED_AT_ONCE).await;
         assert!(timeout(LONG, turns.acquire(JudgeCost::Usual)).await.is_err());
     }
 

@@ -133,10 +133,7 @@ mod tests {
         let hubs = ["https://hub.example/", "https://news.example/hub", "mailto:x"];
         assert_eq!(found, links(&hubs, Some("https://news.example/feed?x=1")));
         assert_eq!(HubLinks::in_headers(["<a>; rel=hub"], "no address"), HubLinks::default());
-    }
-
-    #[test]
-    fn an_absolute_topic_stays_as_it_is_written() {
+        // Hubs compare topics as text.
         let found = HubLinks::in_headers(["<HTTPS://News.example>; rel=self"], FEED);
         assert_eq!(found.own.as_deref(), Some("HTTPS://News.example"));
     }

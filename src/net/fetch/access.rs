@@ -227,7 +227,7 @@ pub fn find_secret(source: &SecretSource) -> Result<String, String> {
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct ReadyProxy {
     /// The address with credentials.
-    url: Url,
+    pub(super) url: Url,
 }
 
 impl ReadyProxy {
@@ -250,11 +250,6 @@ impl ReadyProxy {
         }
         let proxy = proxy.clone();
         apart("read secrets", move || Self::read(&proxy)).await
-    }
-
-    /// Returns the address with credentials, for the client.
-    pub(super) const fn url(&self) -> &Url {
-        &self.url
     }
 
     /// Returns the address without credentials, for messages.

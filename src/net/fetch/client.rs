@@ -17,9 +17,7 @@ use super::message::{
 };
 use super::pass::Passers;
 use super::redirect::{self, RedirectChain};
-use super::{
-    FetchLimits, FetchSettings, Pass, Passage, Passing, Services, body, challenge, freshness,
-};
+use super::{FetchLimits, FetchSettings, Passage, Passing, Services, body, challenge, freshness};
 use crate::origin::{OriginSite, WholeAnswer, check_for_everybody};
 use bytes::Bytes;
 use cookie_store::CookieStore;
@@ -56,7 +54,7 @@ pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
     Ok(Services {
         fetch: limited(fetch, limits.at_once, ("send the whole document", limits.total)),
         call: limited(call, limits.calls_at_once, (ANSWERING, limits.call)),
-        passing: Passing { pass: Pass::new(pass), handover, polled_with },
+        passing: Passing { pass: Arc::new(pass), handover, polled_with },
     })
 }
 

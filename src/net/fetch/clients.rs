@@ -64,8 +64,9 @@ pub(super) struct Clients {
 /// Creates and caches the clients.
 pub(super) struct ClientMaker {
     headers: HeaderMap,
-    limits: FetchLimits,
-    trust: ServerTrust,
+    pub(super) limits: FetchLimits,
+    /// The trusted authorities. There may be none: such a machine must still be able to poll `http` addresses.
+    pub(super) trust: ServerTrust,
     /// The resolvers for public, private and named hosts, each with its own cache.
     resolvers: [GuardedResolver; 3],
     /// The least recently used are evicted first. Those without a proxy never are in practice, since most feeds are
@@ -121,15 +122,6 @@ impl ClientMaker {
         }
     }
 
-    /// Returns the trusted authorities. There may be none: such a machine must still be able to poll `http` addresses.
-    pub(super) const fn trust(&self) -> &ServerTrust {
-        &self.trust
-    }
-
-    pub(super) const fn limits(&self) -> &FetchLimits {
-        &self.limits
-    }
-
     /// Creates a client that keeps `idle` connections per host.
     fn client(
         &self,
@@ -142,7 +134,7 @@ impl ClientMaker {
             let why = root_cause(&error.without_url());
             FetchError::Client { what: "be set up", why }
         };
-        let proxy = proxy.map(|proxy| reqwest::Proxy::all(proxy.url().clone()));
+        let proxy = proxy.map(|proxy| reqwest::Proxy::all(proxy.url.clone()));
         let proxy = proxy.transpose().map_err(failed)?;
         let mut tls = self.trust.config.clone();
         // Each client resumes only its own sessions.

@@ -337,7 +337,7 @@ pub(super) struct Passers {
 impl ClientMaker {
     /// Creates the clients that pass requests on to hosts admitted by `openness`.
     pub(super) fn passers(&self, openness: Openness, versions: HttpVersions) -> Passers {
-        let tls = self.trust().config.clone();
+        let tls = self.trust.config.clone();
         let resolver = self.resolver(openness).clone();
         let resolve = tower::service_fn(move |name: dns::Name| {
             resolver.clone().find(name.as_str().to_owned())
@@ -345,7 +345,7 @@ impl ClientMaker {
         let mut http = HttpConnector::new_with_resolver(resolve);
         http.enforce_http(false);
         http.set_nodelay(true);
-        http.set_connect_timeout(Some(self.limits().connect));
+        http.set_connect_timeout(Some(self.limits.connect));
         // Detects an origin that has vanished silently.
         http.set_keepalive(Some(KEEPALIVE));
         http.set_keepalive_interval(Some(KEEPALIVE));
@@ -358,7 +358,7 @@ impl ClientMaker {
             HttpVersions::Http1 => builder.enable_http1().wrap_connector(http),
         };
         // Covers DNS, connecting and the TLS handshake.
-        let connector = ServiceBuilder::new().timeout(self.limits().connect).service(https);
+        let connector = ServiceBuilder::new().timeout(self.limits.connect).service(https);
         let connector = OriginConnector(Arc::new(BoxCloneSyncService::new(connector)));
         let client = |idle| {
             Client::builder(TokioExecutor::new())

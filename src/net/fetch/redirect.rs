@@ -91,9 +91,10 @@ mod tests {
             (start, &[(307, "https://b.org/")], 0, "https://b.org/", None),
             (start, &[(301, "http://a.org/feed")], 1, "http://a.org/feed", None),
             (start, &[(301, "http://a.org/"), (301, "http://b.org/")], 1, "http://b.org/", None),
-            // It brings no credentials.
+            // Neither brings credentials.
+            ("http://u:p@a.org/#x", &[], 0, "http://a.org/", None),
             (
-                "http://a.org/",
+                "http://u:p@a.org/",
                 &[(301, "http://u:p@b.org/")],
                 0,
                 "http://b.org/",

@@ -59,6 +59,9 @@ fn where_a_feed_is_redirected_to_is_asked_directly_for_a_day() {
     };
     let asked: Vec<bool> = [0, 1, 12, 23, 24, 25].into_iter().map(&mut start).collect();
     assert_eq!(asked, [false, true, true, true, false, true]);
+    memory.failed("the publisher answered 404");
+    let at = NOW.plus(Duration::from_secs(25 * 3600));
+    assert_eq!(memory.request(&record(), Some(&state()), false, at).start, None);
 }
 
 /// The server answers 304 to any date, because its own never changes or is older than its documents.
@@ -220,34 +223,13 @@ fn polls_in_a_row_that_say_that_a_feed_is_gone_are_counted() {
 }
 
 #[test]
-fn a_restart_goes_on_from_the_last_poll_that_was_written() {
-    let (feed, later) = (record(), |minutes: u64| NOW.plus(Duration::from_secs(60 * minutes)));
-    let bounds = Bounds::new(Duration::from_secs(300), Duration::from_secs(86_400));
-    let mut memory = Memory::new(&feed, NOW);
-    assert_eq!(memory.resume(bounds, None, NOW), None);
-    memory.observed(true, None, NOW);
-    let hints = UpdateHints { ttl: Some(Duration::from_secs(7200)), ..UpdateHints::default() };
-    memory.asked_by_document(hints.clone(), NOW);
-    memory.turned_over(Turnover { came: 10, items: 10 }, later(10));
+fn a_restart_makes_a_pending_decision_in_time() {
+    let bounds = Bounds::new(Duration::from_secs(3600), Duration::from_secs(86_400));
+    let mut memory = Memory::new(&record(), NOW);
     memory.planned(None, NOW);
-    let planned = memory.plan(bounds, NOW).next(LastResult::Read(None, None), NOW);
-    let written = memory.write(later(1));
-    memory.planned(None, later(120));
-    let back = Memory::from_stored(written.clone(), later(20));
-    assert_eq!(back.resume(bounds, None, later(20)).unwrap().at, planned.at);
-    assert!(!back.differs_from(&written, true));
-    assert_eq!(back.state.schedule.as_ref().unwrap().hints, hints);
-    // A pending decision is made in time, and a retry keeps its planned time.
-    let soon = back.resume(bounds, Some(later(30)), later(20)).unwrap();
-    assert_eq!(soon.at, later(30));
-    memory.planned(Some((later(55), "it failed".to_owned())), later(50));
-    let back = Memory::from_stored(memory.write(later(50)), later(51));
-    let next = back.resume(bounds, None, later(51)).unwrap();
-    assert_eq!((next.at, next.reason.to_string().as_str()), (later(55), "it failed"));
-    // A stored time in the future, from a wrong clock, stops no feed.
-    let back = Memory::from_stored(memory.write(NOW), NOW.minus(Duration::from_secs(86_400 * 400)));
-    let now = NOW.minus(Duration::from_secs(86_400 * 400));
-    assert!(back.resume(bounds, None, now).unwrap().at <= now.plus(SELDOM_EVERY));
+    let soon = NOW.plus(Duration::from_secs(1800));
+    assert_eq!(memory.resume(bounds, Some(soon), NOW).unwrap().at, soon);
+    assert!(memory.resume(bounds, None, NOW).unwrap().at > soon);
 }
 
 /// A feed never read before counts as new, however long it failed.
@@ -273,15 +255,11 @@ fn created(count: u32) -> EventCounts {
 }
 
 #[test]
-fn a_document_without_an_item_of_the_last_one_is_whole() {
-    let of = |came| Turnover::between(&state_of(10), &state_of(10), &created(came));
-    assert_eq!(of(0), None);
-    assert_eq!(of(4).map(Turnover::is_whole), Some(false));
-    assert_eq!(of(10).map(Turnover::is_whole), Some(true));
-}
-
-#[test]
-fn what_says_nothing_of_items_between_is_left_out() {
+fn a_document_without_an_item_of_the_last_one_is_whole_where_it_says_anything_of_items_between() {
+    for (came, is_whole) in [(0, None), (4, Some(false)), (10, Some(true))] {
+        let turnover = Turnover::between(&state_of(10), &state_of(10), &created(came));
+        assert_eq!(turnover.map(Turnover::is_whole), is_whole);
+    }
     let counts = created(10);
     let hold = Some(hold(NOW));
     for (before, after) in [

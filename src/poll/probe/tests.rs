@@ -86,20 +86,54 @@ fn answers(replies: &Replies) -> Vec<String> {
     replies.items.iter().map(answer).collect()
 }
 
-/// The answers of both items with these statuses.
-fn statuses(a: u16, b: u16) -> [String; 2] {
-    [format!("{a} https://example.org/a"), format!("{b} https://example.org/b")]
-}
-
+/// The listed item, a made-up address, and the two items answer by these codes to HEAD and to GET; 0: it is not asked.
 #[tokio::test(start_paused = true)]
-async fn what_is_listed_first_then_a_made_up_address_then_the_items() {
-    let site = Site::new(|_, path| status(if path == "/listed" { 200 } else { 404 }));
-    let began = Instant::now();
-    let (replies, refused) = ask(&site).await;
-    assert_eq!(site.asked(), ["HEAD /listed", "HEAD /made-up", "HEAD /a", "HEAD /b"]);
-    assert_eq!((answers(&replies).as_slice(), refused), (&statuses(404, 404)[..], false));
-    // Requests are apart by the host's pause.
-    assert_eq!(began.elapsed(), Duration::from_secs(3));
+async fn what_is_listed_is_asked_for_then_a_made_up_address_then_the_items() {
+    let by_get =
+        "HEAD /listed GET /listed HEAD /made-up GET /made-up HEAD /a GET /a HEAD /b GET /b";
+    let busy = "HEAD /listed HEAD /made-up GET /made-up HEAD /a";
+    for (to_head, to_get, asked, found) in [
+        ([200, 404, 404, 404], [0; 4], "HEAD /listed HEAD /made-up HEAD /a HEAD /b", [404, 404]),
+        // HEAD gives way to GET where it is refused.
+        ([405; 4], [200, 410, 410, 200], by_get, [410, 200]),
+        ([501; 4], [200, 410, 410, 200], by_get, [410, 200]),
+        ([403; 4], [200, 410, 410, 200], by_get, [410, 200]),
+        // A server that knows no HEAD, and answers 404 to every one, or 200, is asked by GET alone.
+        (
+            [404; 4],
+            [200, 404, 200, 404],
+            "HEAD /listed GET /listed GET /made-up GET /a GET /b",
+            [200, 404],
+        ),
+        (
+            [200; 4],
+            [200, 404, 200, 404],
+            "HEAD /listed HEAD /made-up GET /made-up GET /a GET /b",
+            [200, 404],
+        ),
+        // A wall is not asked further, and a site that is busy is left alone.
+        ([404; 4], [404; 4], "HEAD /listed GET /listed", [0, 0]),
+        ([200, 200, 429, 200], [200; 4], busy, [429, 0]),
+        ([200, 200, 503, 200], [200; 4], busy, [503, 0]),
+        ([503; 4], [503; 4], "HEAD /listed", [0, 0]),
+    ] {
+        let site = Site::new(move |method, path| {
+            let place = ["/listed", "/made-up", "/a", "/b"].iter().position(|it| *it == path);
+            status(if method == "HEAD" { to_head } else { to_get }[place.unwrap()])
+        });
+        let began = Instant::now();
+        let (replies, refused) = ask(&site).await;
+        assert_eq!(site.asked().join(" "), asked);
+        let found = [("a", found[0]), ("b", found[1])].map(|(item, code)| match code {
+            0 => "not asked".to_owned(),
+            code => format!("{code} https://example.org/{item}"),
+        });
+        assert_eq!(answers(&replies), found, "{asked}");
+        assert_eq!(refused, to_head.iter().any(|code| [429, 503].contains(code)), "{asked}");
+        assert_eq!(replies.made_up.is_some(), asked.contains("made-up"));
+        // Requests are apart by the host's pause.
+        assert_eq!(began.elapsed(), Duration::from_secs(site.asked().len() as u64 - 1));
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -115,90 +149,36 @@ async fn no_page_is_asked_for_while_as_many_are_as_may_be() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn head_gives_way_to_get_where_it_is_refused() {
-    for refusal in [405, 501, 403] {
-        let site = Site::new(move |method, path| match (method, path) {
-            ("HEAD", _) => status(refusal),
-            (_, "/listed" | "/b") => status(200),
-            _ => status(410),
+async fn it_is_told_where_redirects_lead_and_what_fails() {
+    let failed = FetchError::Connect { host: "example.org".into(), why: "no route".into() };
+    for (a, b, expected) in [
+        (
+            leads("http://www.example.org/elsewhere#x"),
+            leads("https://example.com/b"),
+            [
+                "200 http://www.example.org/elsewhere",
+                "a redirect (301) leads to another site, example.com",
+            ],
+        ),
+        (
+            leads("/a"),
+            status(302),
+            ["it sent more than 5 redirects", "a redirect (302) leads nowhere"],
+        ),
+        (
+            Err(failed),
+            status(200),
+            ["could not connect to example.org: no route", "200 https://example.org/b"],
+        ),
+    ] {
+        let site = Site::new(move |_, path| match path {
+            "/a" => a.clone(),
+            "/b" => b.clone(),
+            _ => status(200),
         });
-        let (replies, _) = ask(&site).await;
-        let asked = site.asked();
-        assert_eq!(asked[..3], ["HEAD /listed", "GET /listed", "HEAD /made-up"], "{asked:?}");
-        assert_eq!(answers(&replies), statuses(410, 200));
+        assert_eq!(answers(&ask(&site).await.0), expected);
+        assert_eq!(site.asked().last().unwrap(), "HEAD /b", "another site was asked");
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_server_that_knows_no_head_is_asked_by_get_alone() {
-    // The site answers 404 to every HEAD, or 200.
-    for (to_head, second) in [(404, "GET /listed"), (200, "HEAD /made-up")] {
-        let site = Site::new(move |method, path| match (method, path) {
-            ("HEAD", _) => status(to_head),
-            (_, "/listed" | "/a") => status(200),
-            _ => status(404),
-        });
-        let (replies, _) = ask(&site).await;
-        let asked = ["HEAD /listed", second, "GET /made-up", "GET /a", "GET /b"];
-        assert_eq!(site.asked(), asked);
-        assert_eq!(answers(&replies), statuses(200, 404));
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_wall_is_not_asked_further() {
-    let site = Site::new(|_, _| status(404));
-    let (replies, _) = ask(&site).await;
-    assert_eq!(site.asked(), ["HEAD /listed", "GET /listed"]);
-    assert_eq!((&replies.made_up, answers(&replies)), (&None, vec!["not asked".to_owned(); 2]));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_site_that_is_busy_is_left_alone() {
-    for busy in [429, 503] {
-        let site = Site::new(move |_, path| status(if path == "/a" { busy } else { 200 }));
-        let (replies, refused) = ask(&site).await;
-        assert!(refused);
-        assert_eq!(site.asked().last().unwrap(), "HEAD /a");
-        assert_eq!(replies.items[1].1, None);
-    }
-    let site = Site::new(|_, _| status(503));
-    assert!(ask(&site).await.1);
-    assert_eq!(site.asked(), ["HEAD /listed"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn redirects_stay_within_the_domain() {
-    let site = Site::new(|_, path| match path {
-        "/a" => leads("http://www.example.org/elsewhere#x"),
-        "/b" => leads("https://example.com/b"),
-        _ => status(200),
-    });
-    let (replies, _) = ask(&site).await;
-    let away = "a redirect (301) leads to another site, example.com";
-    assert_eq!(answers(&replies), ["200 http://www.example.org/elsewhere", away]);
-    assert_eq!(site.asked().last().unwrap(), "HEAD /b", "the other site was asked");
-}
-
-#[tokio::test(start_paused = true)]
-async fn redirects_have_an_end() {
-    let site = Site::new(|_, path| match path {
-        "/a" => leads("/a"),
-        "/b" => status(302),
-        _ => status(200),
-    });
-    let ends = ["it sent more than 5 redirects", "a redirect (302) leads nowhere"];
-    assert_eq!(answers(&ask(&site).await.0), ends);
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_fails_is_told() {
-    let site = Site::new(|_, path| match path {
-        "/a" => Err(FetchError::Connect { host: "example.org".into(), why: "no route".into() }),
-        _ => status(200),
-    });
-    let (replies, _) = ask(&site).await;
-    assert_eq!(answers(&replies)[0], "could not connect to example.org: no route");
 }
 
 #[tokio::test(start_paused = true)]

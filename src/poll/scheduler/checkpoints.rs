@@ -47,7 +47,7 @@ pub(super) async fn write_the_rest(context: &Arc<PollContext>) {
         }
     }
     context.attempts.close();
-    let is_left = || !context.table.unsaved().is_empty();
+    let is_left = || !context.table.unsaved().feeds.is_empty();
     let mut is_stored = write_some(context, true, true).await;
     // A mark that cannot be stored must not prevent the states from being stored.
     if context.attempts.has_unwritten() {

@@ -306,7 +306,7 @@ impl PollScheduler {
         }
         self.context.table.remove(name);
         if departure != Departure::Moved {
-            self.context.table.unsaved().forget(name);
+            self.context.table.unsaved().feeds.remove(name);
         }
         if departure != Departure::Removed {
             self.context.attempts.forget(name);

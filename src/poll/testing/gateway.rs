@@ -29,26 +29,26 @@ pub struct Publisher {
     pub answer: Mutex<Result<(&'static str, &'static str), FetchError>>,
     pub asked: Mutex<Vec<FetchRequest>>,
     /// Each permit releases one answer.
-    pub gate: Option<Semaphore>,
+    pub gate: Semaphore,
 }
 
 impl Publisher {
     pub fn new(text: &'static str) -> Arc<Self> {
-        Self::behind(text, None)
+        Self::behind(text, Semaphore::MAX_PERMITS / 2)
     }
 
     pub fn gated(text: &'static str) -> Arc<Self> {
-        Self::behind(text, Some(Semaphore::new(0)))
+        Self::behind(text, 0)
     }
 
-    fn behind(text: &'static str, gate: Option<Semaphore>) -> Arc<Self> {
-        let answer = Mutex::new(Ok((text, "1")));
+    fn behind(text: &'static str, answers: usize) -> Arc<Self> {
+        let (answer, gate) = (Mutex::new(Ok((text, "1"))), Semaphore::new(answers));
         Arc::new(Self { answer, asked: Mutex::default(), gate })
     }
 
     /// Releases the answers to this many requests.
     pub fn release(&self, answers: usize) {
-        self.gate.as_ref().unwrap().add_permits(answers);
+        self.gate.add_permits(answers);
     }
 
     pub fn says(&self, text: &'static str, etag: &'static str) {
@@ -73,9 +73,7 @@ impl Publisher {
             let publisher = Arc::clone(&publisher);
             async move {
                 publisher.asked.lock().unwrap().push(request.clone());
-                if let Some(gate) = &publisher.gate {
-                    gate.acquire().await.unwrap().forget();
-                }
+                publisher.gate.acquire().await.unwrap().forget();
                 publisher.reply(&request)
             }
         }))
@@ -187,7 +185,7 @@ impl Gateway {
         seconds: u64,
     ) -> Self {
         let now = NOW.plus(Duration::from_secs(seconds));
-        Self::at(store, publisher, publisher.services(), now).await
+        Self::with_parts(store, publisher, publisher.services(), now, |_| ()).await
     }
 
     /// Starts a gateway with other services, for example for a publisher outside.
@@ -196,21 +194,37 @@ impl Gateway {
         publisher: &Arc<Publisher>,
         services: Services,
     ) -> Self {
-        Self::at(store, publisher, services, NOW).await
+        Self::with_parts(store, publisher, services, NOW, |_| ()).await
     }
 
-    async fn at(
+    /// Starts a gateway with the judge of a running one, and without pauses between requests to a host.
+    pub async fn judging(
+        store: &Arc<ScriptedStore>,
+        publisher: &Arc<Publisher>,
+        services: Services,
+    ) -> Self {
+        let edit = |parts: &mut PollerConfig| {
+            parts.judge = Arc::new(ParseAndRecord::default());
+            parts.settings.spacing = Duration::ZERO;
+        };
+        Self::with_parts(store, publisher, services, NOW, edit).await
+    }
+
+    /// Starts a gateway at `now` with parts that are changed by `edit`.
+    pub async fn with_parts(
         store: &Arc<ScriptedStore>,
         publisher: &Arc<Publisher>,
         services: Services,
         now: Time,
+        edit: impl FnOnce(&mut PollerConfig),
     ) -> Self {
         let (clock, judge) = (ManualClock::at(now), Arc::new(JudgeDouble::default()));
         let known: Arc<dyn Clock> = Arc::new(clock.clone());
-        let parts = PollerConfig {
+        let mut parts = PollerConfig {
             judge: Arc::clone(&judge) as Arc<dyn DocumentJudge>,
             ..poller_config(store.real(), &known, services)
         };
+        edit(&mut parts);
         let cancel = parts.cancel.clone();
         let (poller, task) = Poller::start(parts).await.unwrap();
         let (store, publisher) = (Arc::clone(store), Arc::clone(publisher));

@@ -3,37 +3,22 @@
 use super::*;
 use crate::testing::owners::{gateway, live};
 use crate::turns::{Attempts, LARGE_ENTRIES};
-use tidegate_core::model::{Attempt, PollState};
-use tokio::sync::Semaphore;
+use tidegate_core::model::Attempt;
 
-async fn a_while() {
-    tokio::time::sleep(Duration::from_secs(30)).await;
-}
-
-/// Starts a gateway on a database that has polled these feeds. Each permit of the semaphore stores one batch.
-async fn passes_on(feeds: &[&str]) -> (Gateway, Arc<Semaphore>) {
-    let store = store_of(feeds);
+#[tokio::test(start_paused = true)]
+async fn polling_goes_on_while_what_it_remembers_is_being_stored_and_a_stop_waits_for_it() {
+    let store = store_of(&["a", "b"]);
+    // Each permit stores one batch.
     let gate = store.hold_notes();
     let (owner, publisher) = (gateway(1), Publisher::new("one"));
     live(&[&owner]);
     let gateway = Gateway::start(&store.shared_by(&owner), &publisher).await;
-    for feed in feeds {
-        gateway.polls(feed, 1).await;
-    }
-    eventually(|| gateway.store.begun() == 1).await;
-    (gateway, gate)
-}
-
-fn stored(store: &ScriptedStore, feed: &str) -> Option<PollState> {
-    store.poll_state(feed)
-}
-
-#[tokio::test(start_paused = true)]
-async fn polling_goes_on_while_what_it_remembers_is_being_stored() {
-    let (gateway, gate) = passes_on(&["a", "b"]).await;
     let store = Arc::clone(&gateway.store);
-    let etag = |feed| stored(&store, feed).and_then(|state| state.etag);
-    gateway.publisher.says("two", "2");
+    let etag = |feed| store.poll_state(feed).and_then(|state| state.etag);
+    gateway.polls("a", 1).await;
+    gateway.polls("b", 1).await;
+    eventually(|| store.begun() == 1).await;
+    publisher.says("two", "2");
     gateway.clock.set(later(86_400));
     gateway.polls("a", 2).await;
     gateway.polls("b", 2).await;
@@ -49,18 +34,15 @@ async fn polling_goes_on_while_what_it_remembers_is_being_stored() {
     eventually(|| etag("a").as_deref() == Some("2") && etag("b").as_deref() == Some("2")).await;
     a_while().await;
     assert_eq!(store.writes().1, 2);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_stop_waits_for_what_is_being_stored() {
-    let (gateway, gate) = passes_on(&["a"]).await;
-    let store = Arc::clone(&gateway.store);
+    publisher.says("three", "3");
+    gateway.poller.poll_now(&name("a")).await.unwrap();
+    eventually(|| store.begun() == 3).await;
     let stopping = tokio::spawn(gateway.stop());
     a_while().await;
     assert!(!stopping.is_finished());
     gate.add_permits(9);
     stopping.await.unwrap();
-    assert_eq!(stored(&store, "a").unwrap().etag.as_deref(), Some("1"));
+    assert_eq!((etag("a").as_deref(), store.begun()), (Some("3"), 3));
 }
 
 #[tokio::test(start_paused = true)]
@@ -90,8 +72,8 @@ async fn a_mark_that_cannot_be_stored_costs_no_state_at_the_end() {
     store.fault(StoreFault::Writes("marks"));
     let gateway = Gateway::start(&store, &Publisher::new("one")).await;
     gateway.polls("a", 1).await;
-    assert!(stored(&store, "a").is_none());
+    assert!(store.poll_state("a").is_none());
     gateway.stop().await;
-    assert_eq!(stored(&store, "a").unwrap().etag.as_deref(), Some("1"));
+    assert_eq!(store.poll_state("a").unwrap().etag.as_deref(), Some("1"));
     assert!(store.stored_attempts()[0].is_open);
 }

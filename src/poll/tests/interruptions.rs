@@ -67,30 +67,19 @@ async fn a_pause_forgets_neither_polls_nor_interruptions() {
     assert_eq!(interruptions(&gateway), [(Failed, 10, Some(20))]);
     let asked = gateway.publisher.requests();
 
-    gateway.poller.put(feed).await.unwrap();
+    gateway.poller.put(feed.clone()).await.unwrap();
     eventually(|| gateway.publisher.requests() > asked).await;
     eventually(|| !gateway.status().polls.is_empty()).await;
     let status = gateway.status();
     assert_eq!((status.polls[0].outcome, status.failures), (PollEnding::NotModified, 0));
     assert_eq!(interruptions(&gateway), [(Failed, 10, Some(20))]);
-}
 
-#[tokio::test]
-async fn what_was_known_of_another_address_or_of_a_removed_feed_is_forgotten() {
-    let gateway = Gateway::with_news("one").await;
-    fails(&gateway);
-    poll_at(&gateway, 10).await;
-    let feed = gateway.store.record(&name("news")).unwrap();
-    let paused = FeedRecord { standing: FeedStanding::Paused, ..feed.clone() };
+    // What was known of another address is forgotten, and all of a removed feed.
     gateway.poller.put(paused.clone()).await.unwrap();
-    gateway.publisher.says("one", "1");
-    let moved = FeedRecord { url: "http://elsewhere.example/feed".to_owned(), ..feed };
-    gateway.poller.put(moved).await.unwrap();
+    gateway.poller.put(moved()).await.unwrap();
     gateway.polls("news", 1).await;
     assert_eq!((gateway.status().polls.len(), interruptions(&gateway)), (1, Vec::new()));
-
-    let gone = FeedRecord { standing: FeedStanding::Gone, ..paused };
-    gateway.poller.put(gone).await.unwrap();
+    gateway.poller.put(FeedRecord { standing: FeedStanding::Gone, ..paused }).await.unwrap();
     assert_eq!(gateway.poller.status(&name("news")), None);
 }
 

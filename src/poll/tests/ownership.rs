@@ -5,13 +5,8 @@ use crate::testing::owners::{gateway, live};
 use tidegate_core::model::{PollState, SubscriptionStanding};
 use tidegate_core::websub::{Discovery, Intent, Secret, Verification, subscriber};
 use tidegate_store::Gateways;
-use tokio::time::sleep;
 
 const FEEDS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
-
-async fn a_while() {
-    sleep(Duration::from_secs(30)).await;
-}
 
 fn owned(by: &Gateways) -> Vec<String> {
     let is_owned = |feed: &&str| by.owns(&format!("{feed}.example"));
@@ -39,7 +34,7 @@ impl Pair {
         let owners = [gateway(1), gateway(2)];
         live(&[&owners[0], &owners[1]]);
         assert!(owners.iter().all(|it| !owned(it).is_empty()));
-        publisher.gate.iter().for_each(|gate| gate.add_permits(FEEDS.len()));
+        publisher.release(FEEDS.len());
         let gateways = [
             Gateway::start(&store.shared_by(&owners[0]), publisher).await,
             Gateway::start(&store.shared_by(&owners[1]), publisher).await,
@@ -68,20 +63,11 @@ async fn each_feed_is_polled_by_its_owner_and_moves_with_who_joins_and_leaves() 
     assert_eq!(first.publisher.requests(), FEEDS.len(), "each once");
     live(&[&pair.owners[0]]);
     eventually(|| known(first).len() == FEEDS.len()).await;
-    live(&[&pair.owners[0], &pair.owners[1]]);
-    eventually(|| known(first).len() == of[0].len()).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_is_remembered_of_a_feed_that_is_lost_is_written_for_its_owner() {
-    let pair = Pair::start().await;
-    let first = &pair.gateways[0];
-    live(&[&pair.owners[0]]);
-    eventually(|| known(first).len() == FEEDS.len()).await;
+    // What is remembered of feeds that are lost is written for their owner.
     pair.store.set_polls(&[]);
     live(&[&pair.owners[0], &pair.owners[1]]);
-    let feed = pair.of_second();
-    eventually(|| pair.store.poll_state(&feed).is_some()).await;
+    eventually(|| known(first).len() == of[0].len()).await;
+    eventually(|| pair.store.poll_state(&pair.of_second()).is_some()).await;
 }
 
 #[tokio::test(start_paused = true)]

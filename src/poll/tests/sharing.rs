@@ -1,7 +1,6 @@
 //! What a document whose publisher shares its items leads to: its complete feed, and items in this gateway's name.
 
 use super::*;
-use tidegate_core::clock::{Clock, ManualClock};
 use tidegate_core::model::{BodyPrints, FeedState, Format, SyncId};
 use tidegate_net::fetch::{FetchAnswer, LeadScope};
 use url::Url;
@@ -32,7 +31,7 @@ async fn poll(
     store: &Arc<ScriptedStore>,
     items: &'static [(&str, &str)],
     complete: Result<&'static [(&str, &str)], FetchError>,
-) -> (Poller, Arc<Publisher>) {
+) -> Gateway {
     let publisher = Publisher::new("");
     let services = publisher.services_by(move |publisher, request| {
         publisher.asked.lock().unwrap().push(request.clone());
@@ -48,16 +47,13 @@ async fn poll(
         };
         Ok(fetched(&request.url, answer))
     });
-    let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(NOW));
-    let parts = poller_config(store.real(), &clock, services);
-    let parts = PollerConfig { judge: Arc::new(ParseAndRecord::default()), ..parts };
-    let (poller, _) = Poller::start(parts).await.unwrap();
-    eventually(|| poller.status(&name("news")).is_some_and(|it| !it.polls.is_empty())).await;
-    (poller, publisher)
+    let gateway = Gateway::judging(store, &publisher, services).await;
+    gateway.polls("news", 1).await;
+    gateway
 }
 
-fn asked(publisher: &Publisher) -> Vec<String> {
-    publisher.asked.lock().unwrap().iter().map(|request| request.url.clone()).collect()
+fn asked(gateway: &Gateway) -> Vec<String> {
+    gateway.publisher.asked.lock().unwrap().iter().map(|request| request.url.clone()).collect()
 }
 
 const NEW: &[(&str, &str)] = &[("b", "them")];
@@ -66,31 +62,31 @@ const ALL: &[(&str, &str)] = &[("a", "them"), ("b", "them")];
 #[tokio::test]
 async fn the_complete_feed_is_read_before_a_document_is_judged_for_the_first_time() {
     let feed = record("news").url;
-    let (poller, publisher) = poll(&store_of(&["news"]), NEW, Ok(ALL)).await;
-    let status = poller.status(&name("news")).unwrap();
+    let gateway = poll(&store_of(&["news"]), NEW, Ok(ALL)).await;
+    let status = gateway.status();
     assert_eq!(status.polls[0].counts.get(&EventKind::Created), Some(&2), "{status:?}");
     assert_eq!(status.document.unwrap().warnings, [""; 0]);
     // A document chooses no identity, and leads no further than its own feed.
-    assert_eq!(asked(&publisher), [&*feed, COMPLETE]);
+    assert_eq!(asked(&gateway), [&*feed, COMPLETE]);
     let named = LeadScope::Places(vec![Url::parse(&feed).unwrap()]);
-    assert_eq!(publisher.asked.lock().unwrap()[1].leads, named);
-    poller.poll_now(&name("news")).await.unwrap();
-    assert_eq!(asked(&publisher), [&*feed, COMPLETE, &*feed], "once");
+    assert_eq!(gateway.publisher.asked.lock().unwrap()[1].leads, named);
+    gateway.poll().await;
+    assert_eq!(asked(&gateway), [&*feed, COMPLETE, &*feed], "once");
 }
 
 #[tokio::test]
 async fn a_complete_feed_that_cannot_be_read_is_asked_for_again_once_its_host_allows() {
     let busy = status_error(503, Some(Duration::from_secs(60)));
-    let (poller, publisher) = poll(&store_of(&["news"]), NEW, Err(busy)).await;
+    let gateway = poll(&store_of(&["news"]), NEW, Err(busy)).await;
     let failed = "the complete feed that it names could not be read, and is asked for again: ";
     for why in ["the publisher answered 503", "its host asked for a pause (Retry-After), "] {
-        let status = poller.status(&name("news")).unwrap();
+        let status = gateway.status();
         assert_eq!(status.failures, 0, "the document itself was read");
         let warnings = status.document.unwrap().warnings;
         assert!(warnings[0].starts_with(&format!("{failed}{why}")), "{warnings:?}");
-        poller.poll_now(&name("news")).await.unwrap();
+        gateway.poll().await;
     }
-    assert_eq!(asked(&publisher).iter().filter(|url| *url == COMPLETE).count(), 1);
+    assert_eq!(asked(&gateway).iter().filter(|url| *url == COMPLETE).count(), 1);
 }
 
 /// An item in our name is ours only if we made so many updates of it, in this feed before it was purged or in others.
@@ -100,8 +96,8 @@ async fn an_item_in_the_name_of_this_gateway_is_looked_up() {
         let store = store_of(&["news", "other"]);
         let state = FeedState { updates_before, ..FeedState::untouched(Format::Atom10, NOW) };
         store.set_state(&name("news"), state, None);
-        let (poller, _) = poll(&store, &[("here.x", "here")], Ok(&[("here.x", "here")])).await;
-        let status = poller.status(&name("news")).unwrap();
+        let gateway = poll(&store, &[("here.x", "here")], Ok(&[("here.x", "here")])).await;
+        let status = gateway.status();
         assert_eq!(status.polls[0].counts.get(&EventKind::Created), Some(&1), "{status:?}");
         let stored = store.item(&name("news"), &SyncId::new("here.x").unwrap()).await.unwrap();
         assert_eq!(stored.is_some(), is_ours);

@@ -13,13 +13,6 @@ fn low(store: &ScriptedStore, is_low: bool) {
     store.set_free(if is_low { 1 } else { u64::MAX });
 }
 
-impl Gateway {
-    /// Lets the polling task check the clock several times.
-    async fn pass_time(&self) {
-        tokio::time::sleep(Duration::from_secs(5)).await;
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn nothing_is_asked_for_while_the_store_takes_nothing_in() {
     for trouble in [low, stopped] {
@@ -28,10 +21,10 @@ async fn nothing_is_asked_for_while_the_store_takes_nothing_in() {
         trouble(&gateway.store, true);
         gateway.publisher.says("two", "2");
         gateway.clock.set(later(86_400));
-        gateway.pass_time().await;
+        a_while().await;
         assert_eq!(gateway.publisher.requests(), asked);
         trouble(&gateway.store, false);
-        gateway.pass_time().await;
+        a_while().await;
         assert_eq!(gateway.publisher.requests(), asked + 1);
         let status = gateway.status();
         assert_eq!((status.polls[0].outcome, status.failures), (PollEnding::Changed, 0));
@@ -52,6 +45,6 @@ async fn a_poll_that_the_store_refuses_is_no_failure_of_its_feed() {
     assert!(next.at <= later(10), "{next:?}");
     stopped(&gateway.store, false);
     gateway.clock.set(later(10));
-    gateway.pass_time().await;
+    a_while().await;
     assert_eq!(gateway.status().polls[0].outcome, PollEnding::Changed);
 }

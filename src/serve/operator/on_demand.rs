@@ -47,7 +47,7 @@ impl Operator {
     /// Passes a request on to an origin.
     pub(crate) async fn pass(&self, request: PassRequest) -> Result<PassAnswer, FetchError> {
         let host = request.url[Position::BeforeHost..Position::AfterPort].to_owned();
-        let error = match self.in_force().services.passing.pass.send(request).await {
+        let error = match (self.in_force().services.passing.pass)(request).await {
             Ok(answer) => return Ok(answer),
             // That is no fault of the site's.
             Err(FetchError::Unsent) => return Err(FetchError::Unsent),

@@ -24,38 +24,14 @@ fn listed(windows: &Windows, period: u32) -> Vec<String> {
     windows.window(period).updates().map(|(id, _)| id.to_string()).collect()
 }
 
-/// Checks the rules of a validator for SUP documents, independently of our parser.
-fn validate(text: &str) {
-    let value: serde_json::Value = serde_json::from_str(text).unwrap();
-    let period = value["period"].as_i64().unwrap();
-    let time = |key: &str| Time::parse_rfc3339(value[key].as_str().unwrap()).unwrap().unix();
-    assert!(time("since_time") + period <= time("updated_time"), "shorter than its period");
-    let available = value["available_periods"].as_object().unwrap();
-    assert!(available.len() >= 2);
-    for (period, address) in available {
-        let is_absolute = address.as_str().unwrap().starts_with("https://");
-        assert!(is_absolute && period.parse::<u32>().is_ok(), "{period}: {address}");
-    }
-    let is_id = |value: &serde_json::Value| {
-        let id = value.as_str().unwrap();
-        let is_plain = id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-        is_plain && (1..=128).contains(&id.len())
-    };
-    for update in value["updates"].as_array().unwrap() {
-        let pair = update.as_array().unwrap();
-        assert!(pair.len() == 2 && pair.iter().all(is_id), "{update}");
-    }
-}
-
 #[test]
-fn what_is_written_passes_the_validator_and_is_read_back() {
+fn what_is_written_is_read_back() {
     let mut windows = Windows::new(86_400);
     windows.add_epoch(closed(1, 0, &["a", "b"]));
     windows.add_epoch(closed(2, 5, &["a", "c-3"]));
     windows.finish(at(7), at(7));
     for period in PERIODS {
         let text = windows.window(period).write(&PERIODS, address, |_| true);
-        validate(&text);
         let document = read(text.as_bytes()).unwrap();
         assert_eq!((document.period, document.updated), (period, at(6)));
         let length = slack(period) + Duration::from_secs(u64::from(period));
@@ -66,9 +42,6 @@ fn what_is_written_passes_the_validator_and_is_read_back() {
         let (first, second) = ("2027-01-15T08-00-00Z", "2027-01-15T08-00-05Z");
         assert_eq!(ids, [("c-3", second), ("a", second), ("b", first)]);
     }
-    let mut empty = Windows::new(600);
-    empty.finish(at(0), at(0));
-    validate(&empty.window(60).write(&PERIODS, address, |_| true));
 }
 
 #[test]
@@ -102,14 +75,22 @@ fn epochs_of_before_a_restart_bear_the_closing_of_the_next() {
         windows.add_epoch(closed(epoch, seconds, &[feed]));
     }
     windows.add_epoch(closed(6, 100, &["b"]));
-    windows.finish(at(150), at(150));
-    assert_eq!(windows.epoch(), 7);
+    windows.finish(at(150), at(153));
+    assert_eq!((windows.epoch(), windows.window(60).updated), (7, at(149)));
     assert_eq!(listed(&windows, 60), ["c", "b", "a"]);
-    windows.finish(at(177), at(177));
-    assert_eq!(listed(&windows, 60), ["c", "b"]);
-    windows.finish(at(178), at(178));
-    // For `c` it is unknown how late it became readable; for `a` and `b` it is known.
-    assert_eq!(listed(&windows, 60), ["c"]);
+    // A slow reading may have found `c`, and a slow clock closes `d`.
+    windows.add_epoch(closed(8, 151, &["d"]));
+    // For the last epochs it is unknown how late they became readable; for `a` and `b` it is known.
+    for (now, ids) in [
+        (152, &["d", "c", "b", "a"][..]),
+        (177, &["d", "c", "b"]),
+        (178, &["d", "c"]),
+        (229, &["d", "c"]),
+        (230, &[]),
+    ] {
+        windows.finish(at(now), at(now));
+        assert_eq!(listed(&windows, 60), ids, "{now}");
+    }
 }
 
 #[test]
@@ -232,20 +213,15 @@ fn told(news: &News) -> Vec<&str> {
 }
 
 #[test]
-fn a_follower_that_polls_in_time_is_told_each_update_once() {
+fn a_follower_is_told_each_update_once_and_asks_for_the_period_that_reaches_back() {
     let mut follower = Follower::new();
-    let news = follower.apply_document(&document(60, -76, 0, &[("b", "2"), ("a", "1")]));
-    assert_eq!((told(&news), &news.standing), (vec!["a", "b"], &FollowerStatus::Complete));
-    let news =
-        follower.apply_document(&document(60, -16, 60, &[("a", "3"), ("b", "2"), ("a", "1")]));
-    assert_eq!((told(&news), &news.standing), (vec!["a"], &FollowerStatus::Complete));
-    assert_eq!(follower.known(), Some(at(60)));
-}
-
-#[test]
-fn a_follower_that_was_away_asks_for_the_period_that_reaches_back() {
-    let mut follower = Follower::new();
-    follower.apply_document(&document(60, -76, 0, &[]));
+    let news = follower.apply_document(&document(60, -136, -60, &[("d", "2"), ("c", "1")]));
+    assert_eq!((told(&news), &news.standing), (vec!["c", "d"], &FollowerStatus::Complete));
+    let next = [("c", "3"), ("d", "2"), ("c", "1")];
+    let news = follower.apply_document(&document(60, -76, 0, &next));
+    assert_eq!((told(&news), &news.standing), (vec!["c"], &FollowerStatus::Complete));
+    assert_eq!(follower.known(), Some(at(0)));
+    // It was away.
     let news = follower.apply_document(&document(60, 374, 450, &[("a", "1")]));
     assert_eq!(told(&news), ["a"]);
     assert_eq!(news.standing, FollowerStatus::Ask { period: 600, address: address(600) });
@@ -269,13 +245,4 @@ fn a_follower_that_no_document_reaches_back_to_has_missed_something() {
     let news = follower.apply_document(&document(60, 24, 100, &[]));
     assert_eq!(news.standing, FollowerStatus::Missed { known: at(3 * day + 76) });
     assert_eq!(follower.known(), Some(at(100)));
-}
-
-proptest::proptest! {
-    #[test]
-    fn any_text_is_read_or_refused(text in "\\PC{0,200}") {
-        let _ = in_links(&text, "http://a.example/");
-        let _ = in_header(&text);
-        proptest::prop_assert!(read(text.as_bytes()).is_err());
-    }
 }

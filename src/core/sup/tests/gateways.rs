@@ -34,48 +34,6 @@ fn document(windows: &Windows, period: u32) -> SupDocument {
     read(text.as_bytes()).unwrap()
 }
 
-fn told(follower: &mut Follower, windows: &Windows) -> (Vec<SupId>, FollowerStatus) {
-    let News { updates, standing } = follower.apply_document(&document(windows, 60));
-    (updates.into_iter().map(|update| update.id).collect(), standing)
-}
-
-/// A consumer asks a gateway whose clock is right. Then a clock that is two seconds behind closes two epochs. Another
-/// gateway finds them when the consumer asks it.
-#[test]
-fn an_update_is_listed_for_who_asked_another_gateway_before_it() {
-    for (others, news) in [(true, vec![feed(1), feed(2)]), (false, vec![feed(2)])] {
-        let (mut first, mut second) = (windows(others), windows(others));
-        let mut follower = Follower::new();
-        second.finish(time(75), time(75));
-        first.finish(time(100), time(100));
-        assert_eq!(told(&mut follower, &first), (vec![], FollowerStatus::Complete));
-        second.add_epoch(closed(1, 98));
-        second.add_epoch(closed(2, 98));
-        second.finish(time(176), time(176));
-        assert_eq!(document(&second, 60).since, time(99));
-        assert_eq!(told(&mut follower, &second), (news, FollowerStatus::Complete));
-    }
-}
-
-/// An epoch found by a slow reading may have become readable only after its beginning; so may a later one closed by a
-/// slow clock.
-#[test]
-fn an_update_bears_the_time_by_which_it_was_found() {
-    let mut windows = windows(false);
-    windows.add_epoch(closed(1, 99));
-    windows.finish(time(100), time(103));
-    assert_eq!(document(&windows, 60).updated, time(99));
-    windows.add_epoch(closed(2, 101));
-    windows.add_epoch(closed(3, 101));
-    windows.finish(time(178), time(178));
-    let found = document(&windows, 60);
-    assert_eq!((found.since, found.updated), (time(101), time(177)));
-    let ids: Vec<SupId> = found.updates.into_iter().map(|update| update.id).collect();
-    assert_eq!(ids, [feed(3), feed(2), feed(1)]);
-    windows.finish(time(180), time(180));
-    assert_eq!(document(&windows, 60).updates.len(), 1);
-}
-
 #[test]
 fn what_is_listed_for_other_gateways_is_kept_as_much_longer() {
     for (others, until) in [(true, 20), (false, 0)] {

@@ -21,12 +21,8 @@ fn a_subscription_is_read_with_all_that_it_says() {
     assert_eq!(callback.as_str(), "https://reader.example/push?id=7&x=a%20b");
     assert_eq!(lease, Some(864_000));
     assert_eq!(secret.unwrap().reveal(), "s&= cret");
-}
-
-#[test]
-fn what_is_empty_or_nought_is_left_to_the_hub() {
-    let body = "hub.mode=subscribe&hub.topic=t&hub.callback=http://a.example/\
-                &hub.lease_seconds=0&hub.secret=";
+    // What is empty or 0 is left to the hub.
+    let body = body.replace("864000", "0").replace("s%26%3D+cret", "");
     let HubRequest { lease, secret, .. } = HubRequest::read(body.as_bytes()).unwrap();
     assert_eq!((lease, secret), (None, None));
 }
@@ -129,13 +125,6 @@ proptest! {
         ] {
             let address = asked.address(&plain);
             prop_assert_eq!(Verification::read(address.query().unwrap()).unwrap(), asked);
-        }
-    }
-
-    #[test]
-    fn no_bytes_break_the_reader(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-        if let Ok(request) = HubRequest::read(&bytes) {
-            prop_assert_eq!(HubRequest::read(request.write().as_bytes()).unwrap(), request);
         }
     }
 }

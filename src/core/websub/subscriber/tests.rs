@@ -82,16 +82,12 @@ fn unasked() -> [Verification; 2] {
 }
 
 #[test]
-fn only_what_was_asked_is_confirmed() {
+fn only_what_was_asked_is_confirmed_and_again_while_it_stands() {
     let mut it = asked(&[A]);
     for other in unasked().into_iter().chain([denied("https://news.example/other")]) {
         assert_eq!(called(&mut it, &other, at(1)), None, "{other:?}");
     }
     assert_eq!(it.state(at(1)), "asked");
-}
-
-#[test]
-fn what_was_confirmed_is_confirmed_again_while_it_stands() {
     let mut it = held();
     // Our first answer was lost; the lease of the repeated verification counts.
     assert_eq!(called(&mut it, &subscribe(1200), at(3)), confirmed());

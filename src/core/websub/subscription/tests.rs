@@ -64,10 +64,7 @@ fn nothing_is_delivered_before_it_is_verified_and_what_came_meanwhile_is() {
     assert_eq!(subscription.next(tick(5), at(7)), Some((end, Duty::Expire)));
     let told = subscription.active.as_ref().unwrap();
     assert_eq!((told.deliveries, told.delivered), (1, Some(at(7))));
-}
-
-#[test]
-fn a_feed_without_a_document_has_its_first_one_delivered() {
+    // A feed without a document has its first one delivered.
     let mut subscription = fresh();
     subscription.ask(wanted(None), at(0));
     subscription.heard(CallbackAnswer::Taken, at(1));
@@ -156,14 +153,9 @@ fn a_denial_ends_it_at_once_and_is_said() {
     subscription.heard(CallbackAnswer::Refused("404".into()), at(5));
     assert!(subscription.is_over());
     assert!(!subscription.deny("there is nothing left", at(6)));
-}
-
-#[test]
-fn a_registration_with_the_cloud_ends_without_a_word() {
-    let mut subscription = active();
-    subscription.manner = Manner::RssCloud;
-    assert!(subscription.deny("gone", at(3)));
-    assert!(subscription.is_over());
+    // A registration with the cloud ends without a word.
+    let mut cloud = Subscription { manner: Manner::RssCloud, ..active() };
+    assert!(cloud.deny("gone", at(3)) && cloud.is_over());
 }
 
 #[test]
@@ -194,16 +186,11 @@ fn deliveries_are_tried_with_growing_pauses_and_given_up() {
     subscription.pushed(CallbackAnswer::Taken, tick(12), now);
     let active = subscription.active.as_ref().unwrap();
     assert_eq!((active.failures, &active.trouble), (0, &None));
-}
-
-#[test]
-fn a_callback_may_ask_for_a_pause_within_the_limit() {
-    let mut subscription = active();
-    subscription.active.as_mut().unwrap().until = at(9_999_999);
-    subscription.pushed(failed(Some(100)), tick(9), at(10));
-    assert_eq!(subscription.next(tick(9), at(10)).unwrap().0, at(110));
-    subscription.pushed(failed(Some(u64::MAX)), tick(9), at(110));
-    assert_eq!(subscription.next(tick(9), at(110)).unwrap().0, at(110 + 6 * 3600));
+    // A callback may ask for a pause within the limit.
+    for (asked, pause) in [(100, 100), (u64::MAX, 6 * 3600)] {
+        subscription.pushed(failed(Some(asked)), tick(13), at(10));
+        assert_eq!(subscription.next(tick(13), at(10)).unwrap().0, at(10 + pause));
+    }
 }
 
 #[test]
@@ -215,10 +202,7 @@ fn a_clock_that_went_back_delays_nothing_for_long() {
     let mut subscription = fresh();
     subscription.ask(wanted(None), at(8_000_000));
     assert_eq!(subscription.next(None, at(20)).unwrap().0, at(20));
-}
-
-#[test]
-fn a_clock_that_went_back_by_minutes_delays_nothing_either() {
+    // Nor if it went back by minutes.
     let mut subscription = fresh();
     subscription.ask(wanted(tick(0)), at(600));
     assert_eq!(subscription.next(tick(0), at(20)).unwrap().0, at(20));

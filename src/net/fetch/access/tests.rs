@@ -199,5 +199,13 @@ proptest! {
         }
         prop_assert_eq!(identity.withheld_from(&url).is_some(), !is_own);
         prop_assert!(sent.contains_key("user-agent"));
+        // The same of a login in the address of the feed.
+        let login = Url::parse(&feed.0.replace("//", "//me:s%20t@")).unwrap();
+        let identity = runtime.block_on(RequestIdentity::read(&login, None)).unwrap();
+        let mut sent = HeaderMap::new();
+        identity.apply(&url, &mut sent);
+        // "me:s t"
+        let told = sent.get(AUTHORIZATION).map(|value| value == "Basic bWU6cyB0");
+        prop_assert_eq!(told, is_own.then_some(true));
     }
 }

@@ -58,7 +58,7 @@ impl Core {
         let allow = if is_public { &AllowPrivate::No } else { &self.allow };
         let openness =
             guard::check(url, allow).map_err(|refusal| FetchError::Refused { hop, refusal })?;
-        if url.scheme() == "https" && !self.maker.trust().has_authorities {
+        if url.scheme() == "https" && !self.maker.trust.has_authorities {
             return Err(FetchError::NoRoots);
         }
         Ok(openness)

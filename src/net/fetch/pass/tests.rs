@@ -25,24 +25,25 @@ fn request(url: &str) -> PassRequest {
 }
 
 async fn pass(request: PassRequest) -> Result<PassAnswer, FetchError> {
-    all(AllowPrivate::All).passing.pass.send(request).await
+    (all(AllowPrivate::All).passing.pass)(request).await
 }
 
 #[tokio::test]
 async fn a_request_and_its_answer_are_passed_on_as_they_are() {
     let publisher = Publisher::start(|_| {
-        response("404 Not Here", "x-a: 1\r\nx-a: 2\r\ncontent-encoding: gzip\r\n", b"no gzip")
+        let many = "x-a: 1\r\n".repeat(150);
+        response("404 Not Here", &format!("{many}content-encoding: gzip\r\n"), b"no gzip")
     })
     .await;
-    let mut asked = request(&publisher.url("/a%20b?c=%2F"));
+    let mut asked = request(&publisher.url("/a?b=%27"));
+    asked.target = Some(publisher.url("/A;b=1//c?d='e'&%7e").parse().unwrap());
     asked.headers.insert("x-mine", "7".parse().unwrap());
     let answer = pass(asked).await.unwrap();
     assert_eq!(answer.status, StatusCode::NOT_FOUND);
-    let twice: Vec<_> = answer.headers.get_all("x-a").iter().collect();
-    assert_eq!(twice, ["1", "2"]);
+    assert_eq!(answer.headers.get_all("x-a").iter().count(), 150);
     assert_eq!(answer.body.collect().await.unwrap().to_bytes(), "no gzip");
     let head = publisher.heads().remove(0);
-    assert!(head.starts_with("get /a%20b?c=%2f http/1.1\r\n"), "{head}");
+    assert!(head.starts_with("get /a;b=1//c?d='e'&%7e http/1.1\r\n"), "{head}");
     for absent in ["user-agent", "accept-encoding", "application/atom"] {
         assert!(!head.contains(absent), "{head}");
     }
@@ -59,14 +60,6 @@ async fn a_request_and_its_answer_are_passed_on_as_they_are() {
 }
 
 #[tokio::test]
-async fn as_many_headers_are_passed_on_as_servers_send() {
-    let publisher =
-        Publisher::start(|_| response("200 OK", &"set-cookie: a=b\r\n".repeat(150), b"x")).await;
-    let answer = pass(request(&publisher.url("/"))).await.unwrap();
-    assert_eq!(answer.headers.get_all("set-cookie").iter().count(), 150);
-}
-
-#[tokio::test]
 async fn it_is_said_why_an_origin_cannot_be_reached() {
     let error = pass(request("http://127.0.0.1:1/")).await.unwrap_err();
     let is_refused = |why: &str| why.contains("refused");
@@ -76,7 +69,7 @@ async fn it_is_said_why_an_origin_cannot_be_reached() {
     // The guard checks addresses, and what names resolve to.
     let publisher = Publisher::start(|_| response("200 OK", "", b"")).await;
     for url in [publisher.url("/"), publisher.url("/").replace("127.0.0.1", "localhost")] {
-        let refused = all(AllowPrivate::No).passing.pass.send(request(&url)).await;
+        let refused = (all(AllowPrivate::No).passing.pass)(request(&url)).await;
         assert!(matches!(refused, Err(FetchError::Refused { .. })), "{refused:?}");
     }
     assert!(publisher.heads().is_empty());
@@ -98,7 +91,7 @@ async fn an_origin_that_never_shakes_hands_is_given_up_with_the_connection() {
     let connect = Duration::from_millis(200);
     let limits = FetchLimits { connect, ..FetchLimits::STANDARD };
     let pass = services(FetchSettings { limits, ..all_private() }).unwrap().passing.pass;
-    let error = match pass.send(request(&url)).await {
+    let error = match pass(request(&url)).await {
         // A machine without root certificates makes no request.
         Err(FetchError::NoRoots) => return,
         answered => answered.unwrap_err(),
@@ -106,16 +99,6 @@ async fn an_origin_that_never_shakes_hands_is_given_up_with_the_connection() {
     let is_connect = matches!(&error, FetchError::Timeout { limit, .. } if *limit == connect);
     assert!(is_connect, "{error:?}");
     silent.abort();
-}
-
-#[tokio::test]
-async fn path_and_query_are_as_the_client_wrote_them() {
-    let publisher = Publisher::start(|_| response("200 OK", "", b"")).await;
-    let mut asked = request(&publisher.url("/a?b=%27"));
-    asked.target = Some(publisher.url("/A;b=1//c?d='e'&%7e").parse().unwrap());
-    pass(asked).await.unwrap();
-    let head = publisher.heads().remove(0);
-    assert!(head.starts_with("get /a;b=1//c?d='e'&%7e http/1.1\r\n"), "{head}");
 }
 
 #[test]
@@ -210,7 +193,7 @@ async fn a_get_survives_kept_connections_that_end() {
     let (place, closed) = closing().await;
     let passing = all(AllowPrivate::All).passing.pass;
     let whole = |answer: PassAnswer| async { answer.body.collect().await.unwrap().to_bytes() };
-    let get = || passing.send(request(&format!("http://{place}/")));
+    let get = || passing(request(&format!("http://{place}/")));
     // Two requests in parallel, so that two connections are kept.
     let (one, other) = tokio::join!(get(), get());
     let (one, other) = tokio::join!(whole(one.unwrap()), whole(other.unwrap()));

@@ -174,14 +174,16 @@ fn the_configuration_says_under_which_name_a_site_is_reached() {
     let told = |site: &OriginSite| {
         let mut headers = http::HeaderMap::new();
         site.public_name().unwrap().write(&mut headers);
-        let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
-        (text("x-forwarded-host").unwrap(), text("x-forwarded-proto").unwrap(), text("host"))
+        ["x-forwarded-host", "x-forwarded-proto", "forwarded", "host"].map(|name| {
+            let value = headers.get(name).map(|value| value.to_str().unwrap());
+            value.unwrap_or_default().to_owned()
+        })
     };
-    let of = |host: &str| (host.to_owned(), "https".to_owned(), None);
-    assert_eq!(told(&below()), of("gw.example"));
-    assert_eq!(told(&hosted()), of("blog.gw.example:8443"));
+    let of_hosted = "host=\"blog.gw.example:8443\";proto=https";
+    assert_eq!(told(&below()), ["gw.example", "https", "host=gw.example;proto=https", ""]);
+    assert_eq!(told(&hosted()), ["blog.gw.example:8443", "https", of_hosted, ""]);
     let site = named("https://gw.example/", true);
-    assert_eq!(told(&site).2.as_deref(), Some("blog.example"));
+    assert_eq!(told(&site)[3], "blog.example");
     // A site to which readers are redirected has its own names.
     let config = OriginConfig { passes: PassMode::Redirect, ..site.config.clone() };
     assert!(OriginSite::new(config, &url("https://gw.example/")).public_name().is_none());

@@ -137,24 +137,6 @@ fn of_what_a_trusted_proxy_says_names_are_left_out() {
 }
 
 #[test]
-fn a_request_of_the_gateways_own_says_the_name_and_nobody() {
-    let told = |authority: &str, is_sent_as_host| {
-        let mut headers = map(&[("accept", "a"), ("x-forwarded-host", "other.example")]);
-        PublicName::new("http", authority, is_sent_as_host).unwrap().write(&mut headers);
-        list(&headers)
-    };
-    let plain = [
-        "accept: a",
-        "forwarded: host=\"gw.example:8443\";proto=http",
-        "x-forwarded-host: gw.example:8443",
-        "x-forwarded-proto: http",
-    ];
-    assert_eq!(told("gw.example:8443", false), plain);
-    assert!(told("gw.example:8443", true).contains(&"host: gw.example:8443".to_owned()));
-    assert!(PublicName::new("http", "a\nb", false).is_none());
-}
-
-#[test]
 fn our_cookie_passes_in_no_direction() {
     let all = ["a=1; tidegate-session=x; b=2", "tidegate-session=y", "c=3"];
     let cookies = sent(&all.map(|value| ("cookie", value)), false);

@@ -71,10 +71,17 @@ impl Ledger {
 }
 
 #[test]
-fn what_is_settled_comes_back() {
+fn what_is_settled_comes_back_and_what_changed_while_it_was_written_is_written_again() {
     let mut ledger = new_ledger();
     ledger.subscribe("https://reader.example/a", 0).unwrap();
+    // Changes stay unwritten until a write succeeds.
+    assert_eq!(ledger.unwritten(9), ledger.unwritten(9));
+    let written = ledger.unwritten(9);
     ledger.agree(1);
+    ledger.note_written(written.clone());
+    let [change] = ledger.unwritten(9).try_into().unwrap();
+    assert_eq!(change.before.as_ref(), Some(&written[0].after));
+    assert!(change.after.active.is_some() && written[0].after.active.is_none());
     assert!(ledger.is_dirty());
     let changes = ledger.unwritten(9);
     ledger.note_written(changes.clone());
@@ -86,20 +93,6 @@ fn what_is_settled_comes_back() {
     again.saw(&news(), tick(5), at(5));
     assert_eq!(again.due(at(5), |_| true).len(), 1);
     assert!(again.list(FeedName::new("other").ok().as_ref(), 9).is_empty());
-}
-
-#[test]
-fn what_changed_while_it_was_written_is_written_again() {
-    let mut ledger = new_ledger();
-    ledger.subscribe("https://reader.example/a", 0).unwrap();
-    // Changes stay unwritten until a write succeeds.
-    assert_eq!(ledger.unwritten(9), ledger.unwritten(9));
-    let written = ledger.unwritten(9);
-    ledger.agree(1);
-    ledger.note_written(written.clone());
-    let [change] = ledger.unwritten(9).try_into().unwrap();
-    assert_eq!(change.before.as_ref(), Some(&written[0].after));
-    assert!(change.after.active.is_some() && written[0].after.active.is_none());
 }
 
 #[test]
@@ -115,6 +108,10 @@ fn requests_that_nobody_verifies_have_a_limit_for_each_domain() {
     ledger.agree(1);
     ledger.subscribe("https://one-more.reader.example/", 2).unwrap();
     assert_eq!(ledger.count().active, UNVERIFIED_PER_HOST + 1);
+    // Denials are no such requests.
+    ledger.deny(at(3), |_| Some("gone"));
+    assert_eq!(ledger.count().pending, UNVERIFIED_PER_HOST + 2);
+    ledger.subscribe("https://two-more.reader.example/", 4).unwrap();
 }
 
 #[test]
@@ -241,18 +238,6 @@ fn what_cannot_be_delivered_for_long_is_tried_seldom_said_once_and_not_written()
 }
 
 #[test]
-fn a_denial_is_no_unverified_request() {
-    let mut ledger = new_ledger();
-    for number in 0..UNVERIFIED_PER_HOST {
-        ledger.subscribe(&format!("https://reader.example/{number}"), 0).unwrap();
-    }
-    ledger.agree(1);
-    ledger.deny(at(2), |_| Some("gone"));
-    assert_eq!(ledger.count().pending, UNVERIFIED_PER_HOST);
-    ledger.subscribe("https://reader.example/one-more", 3).unwrap();
-}
-
-#[test]
 fn a_change_is_due_once_for_each_and_expired_ones_go() {
     let mut ledger = new_ledger();
     ledger.subscribe("https://a.example/", 0).unwrap();
@@ -283,6 +268,11 @@ fn a_lease_that_ends_while_its_delivery_waits_is_not_delivered() {
     ledger.agree(1);
     ledger.saw(&news(), tick(3), at(3));
     let id = ledger.due(at(3), |_| true).remove(0).id;
+    // It is made by the feed's owner at that time.
+    assert!(ledger.begin(id, at(4), |_| false).is_none());
+    assert_eq!(ledger.due(at(4), |_| true).len(), 1);
+    ledger.release(id, at(5));
+    assert_eq!(ledger.due(at(5), |_| true).len(), 1);
     let end = at(1).plus(HubSettings::default().leases.usual);
     assert!(ledger.begin(id, end, |_| true).is_none());
     assert_eq!(ledger.count().active, 0);
@@ -330,18 +320,6 @@ fn what_is_to_be_written_here_is_not_taken_back() {
     ledger.write();
     // Once written, what others stored later is adopted.
     assert!(ledger.take_in(read, at(5)));
-}
-
-/// A delivery that waits in a lane is made by the feed's owner at that time.
-#[test]
-fn who_lost_a_feed_meanwhile_calls_nobody() {
-    let mut ledger = new_ledger();
-    ledger.subscribe("https://a.example/", 0).unwrap();
-    let id = ledger.due(at(0), |_| true).remove(0).id;
-    assert!(ledger.begin(id, at(1), |_| false).is_none());
-    assert_eq!(ledger.due(at(1), |_| true).len(), 1);
-    ledger.release(id, at(2));
-    assert_eq!(ledger.due(at(2), |_| true).len(), 1);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tidegate_core::model::BodyPrints;
-use tidegate_net::fetch::{Fetch, FetchError, FetchRequest, Fetched, Pass, Passing, Services};
+use tidegate_net::fetch::{Fetch, FetchError, FetchRequest, Fetched, Passage, Passing, Services};
 use tidegate_net::origin::{PassAnswer, PassRequest};
 use tidegate_poll::testing::gateway::{fetched, no_calls, status_error, whole_document};
 use tokio::sync::Semaphore;
@@ -65,10 +65,10 @@ impl ScriptedSite {
 
     pub(in crate::tests) fn services(self: &Arc<Self>) -> Services {
         let (site, of_polls) = (Arc::clone(self), Arc::clone(self));
-        let pass = Pass::new(move |request| {
+        let pass = move |request| -> Passage {
             let site = Arc::clone(&site);
             Box::pin(async move { Ok(site.pass(&request)) })
-        });
+        };
         let fetch = move |request| {
             let site = Arc::clone(&of_polls);
             async move { site.poll(request).await }
@@ -76,7 +76,7 @@ impl ScriptedSite {
         Services {
             fetch: Fetch::new(tower::service_fn(fetch)),
             call: no_calls(),
-            passing: Passing { pass, ..self.passing.clone() },
+            passing: Passing { pass: Arc::new(pass), ..self.passing.clone() },
         }
     }
 

@@ -48,7 +48,7 @@ async fn polls_and_looks_tell_a_site_the_name_that_passed_requests_do() {
     let url = publisher.url("/site/feed");
     services.fetch.clone().oneshot(poll(&url)).await.unwrap();
     services.call.clone().oneshot(page(&url)).await.unwrap();
-    services.passing.pass.send(passed(&site, &url)).await.unwrap();
+    (services.passing.pass)(passed(&site, &url)).await.unwrap();
     // Other hosts are told no public name.
     services.fetch.clone().oneshot(poll(&publisher.url("/feed"))).await.unwrap();
     let mut heads = publisher.heads();
@@ -132,7 +132,7 @@ async fn a_host_of_its_own_goes_over_http_1_to_a_server_proved_by_its_address() 
     let services = in_front_of(&site);
     services.fetch.clone().oneshot(poll(&url)).await.unwrap();
     services.call.clone().oneshot(page(&url)).await.unwrap();
-    services.passing.pass.send(passed(&site, &url)).await.unwrap();
+    (services.passing.pass)(passed(&site, &url)).await.unwrap();
     let told = publisher.heads();
     assert_eq!(told.len(), 3);
     for head in told {
