@@ -265,6 +265,7 @@ async fn change_settings(
 
 fn settings_form(record: &FeedRecord, settings: &Map<String, Value>) -> Markup {
     let text = |key: &str| settings.get(key).and_then(Value::as_str).unwrap_or_default();
+    let chosen = |key: &str| settings.get(key).map(Value::to_string).unwrap_or_default();
     html! {
         form.choices method="post" action={ "/feeds/" (record.name) "/edit" } {
             @if record.has_upstream() {
@@ -276,7 +277,7 @@ fn settings_form(record: &FeedRecord, settings: &Map<String, Value>) -> Markup {
                 label { span { (label) }
                     select name=(key) {
                         @for (value, words) in values {
-                            option value=(value) selected[is_chosen(settings.get(key), value)] { (words) }
+                            option value=(value) selected[chosen(key) == *value] { (words) }
                         }
                     } }
             }
@@ -293,8 +294,4 @@ fn settings_form(record: &FeedRecord, settings: &Map<String, Value>) -> Markup {
         }
         p.links { a href={ "/feeds/" (record.name) "/about" } { "Back to the feed" } }
     }
-}
-
-fn is_chosen(setting: Option<&Value>, value: &str) -> bool {
-    setting.map(Value::to_string).unwrap_or_default() == value
 }

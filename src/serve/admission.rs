@@ -374,12 +374,4 @@ mod tests {
         gate.add_permits(1);
         assert!(admission.admit(client(2), &work("b"), u64::MAX).await.is_ok());
     }
-
-    #[test]
-    fn what_was_made_once_is_known() {
-        let admission = Admission::of(4);
-        assert_eq!(admission.cost_of(&work("a"), 10), 10 * UNKNOWN_EACH);
-        admission.took(work("a"), 5);
-        assert_eq!(admission.cost_of(&work("a"), 10), 5);
-    }
 }

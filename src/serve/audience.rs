@@ -446,25 +446,6 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_administered_below_a_token() {
-        for (method, path, expected) in [
-            (Method::GET, "/feeds/x/about", true),
-            (Method::HEAD, "/feeds/x", true),
-            (Method::POST, "/feeds/x/about", false),
-            (Method::POST, "/websub", true),
-            (Method::GET, "/subscribe", true),
-            (Method::POST, "/subscribe", true),
-            (Method::GET, "/session", false),
-            (Method::GET, "/add", false),
-            (Method::GET, "/metrics", false),
-            (Method::GET, "/api/v1/feeds", false),
-            (Method::GET, "/t/other/feeds/x", false),
-        ] {
-            assert_eq!(is_for_readers(&method, path), expected, "{method} {path}");
-        }
-    }
-
-    #[test]
     fn a_token_in_the_query_leads_to_the_path() {
         const TOKEN: &str = "0123456789abcdef0123456789abcdef";
         let to = |address: &str| {

@@ -458,21 +458,4 @@ mod tests {
             documents.kept.settle();
         }
     }
-
-    #[tokio::test(start_paused = true)]
-    async fn nobody_waits_for_a_client_that_asks_for_too_much() {
-        let documents = documents(1024);
-        let work = Work::new(&FeedName::new("other").unwrap(), WorkKind::Ledger);
-        let greedy = request(1, u64::MAX).client;
-        let held = documents.flights.admission.admit(greedy, &work, u64::MAX).await.unwrap();
-        let make = || async { Ok(String::new()) };
-        let begun = Instant::now();
-        let ask = async |client| {
-            let request = request(client, u64::MAX);
-            length(&documents, key("a", 7), request, make()).await.map(|_| begun.elapsed())
-        };
-        let (first, other) = tokio::join!(ask(1), ask(2));
-        assert_eq!((first.unwrap(), other.unwrap()), (Duration::ZERO, Duration::ZERO));
-        drop(held);
-    }
 }

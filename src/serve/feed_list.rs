@@ -70,11 +70,6 @@ impl FeedListQuery {
             && feed.text.contains(&self.search)
     }
 
-    /// Whether a feed is behind the one that it begins after.
-    fn is_behind(&self, name: &FeedName) -> bool {
-        self.after.as_ref().is_none_or(|after| name > after)
-    }
-
     /// The address of the feeds behind one.
     fn address_after(&self, last: &FeedName) -> String {
         let limit = if self.limit == PAGE { String::new() } else { self.limit.to_string() };
@@ -85,27 +80,6 @@ impl FeedListQuery {
             ("after", last.as_str()),
         ];
         paging::address(&format!("{API}/feeds"), &pairs, 1)
-    }
-}
-
-/// The names on a page of feeds.
-#[derive(Debug, PartialEq, Eq)]
-struct FeedNamePage {
-    names: Vec<FeedName>,
-    /// How many all pages have together.
-    matches: usize,
-    has_more: bool,
-}
-
-impl FeedNamePage {
-    /// The first of the names that are behind `after`, at most `limit`.
-    fn cut(mut names: Vec<FeedName>, query: &FeedListQuery) -> Self {
-        let matches = names.len();
-        names.retain(|name| query.is_behind(name));
-        names.sort_unstable();
-        let has_more = names.len() > query.limit;
-        names.truncate(query.limit);
-        Self { names, matches, has_more }
     }
 }
 
@@ -132,10 +106,28 @@ pub(super) async fn list(
 ) -> Reply {
     let (index, now) = (room.whole_index().await?, room.clock.now());
     let found = index.feeds().filter(|feed| query.admits(feed, now));
-    let page = FeedNamePage::cut(found.map(|feed| feed.name().clone()).collect(), &query);
-    let cost = cost(&room, &index, &page.names);
+    let mut names: Vec<FeedName> = found.map(|feed| feed.name().clone()).collect();
+    let matches = names.len();
+    // The feed that a page ended with may be gone by now.
+    names.retain(|name| query.after.as_ref().is_none_or(|after| name > after));
+    names.sort_unstable();
+    let has_more = names.len() > query.limit;
+    names.truncate(query.limit);
+    let next = names.last().filter(|_| has_more);
+    let next = next.map(|last| room.site.at(&query.address_after(last)));
+    let cost = cost(&room, &index, &names);
     let telling = Arc::clone(&room);
-    let listed = async move { listed(&telling, &index, page, &query).await };
+    let listed = async move {
+        let mut feeds = Vec::with_capacity(names.len());
+        // One that was purged meanwhile is left out.
+        for status in telling.operator.statuses(&names).await? {
+            let name = &status.record.name;
+            let (state, now) = (telling.store.state(name).await?, telling.clock.now());
+            let is_private = index.get(name).is_some_and(|feed| feed.is_private);
+            feeds.push(FeedAnswer::new(status, state.as_ref(), is_private, now));
+        }
+        Ok::<_, Problem>(FeedListAnswer { feeds, matches, next })
+    };
     let work = Work::of_all(WorkKind::Standing);
     Ok(answer(StatusCode::OK, &room.admission.run(client, &work, cost, listed).await?))
 }
@@ -151,50 +143,4 @@ fn cost(room: &SharedState, index: &FeedIndex, names: &[FeedName]) -> u64 {
     });
     let rows = u64::try_from(names.len()).unwrap_or(u64::MAX).saturating_mul(ROW);
     rows.saturating_add(ledgers.max().unwrap_or(0))
-}
-
-async fn listed(
-    room: &SharedState,
-    index: &FeedIndex,
-    page: FeedNamePage,
-    query: &FeedListQuery,
-) -> Result<FeedListAnswer, Problem> {
-    let mut feeds = Vec::with_capacity(page.names.len());
-    // One that was purged meanwhile is left out.
-    for status in room.operator.statuses(&page.names).await? {
-        let name = &status.record.name;
-        let (state, now) = (room.store.state(name).await?, room.clock.now());
-        let is_private = index.get(name).is_some_and(|feed| feed.is_private);
-        feeds.push(FeedAnswer::new(status, state.as_ref(), is_private, now));
-    }
-    let next = page.names.last().filter(|_| page.has_more);
-    let next = next.map(|last| room.site.at(&query.address_after(last)));
-    Ok(FeedListAnswer { feeds, matches: page.matches, next })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_page_goes_on_behind_the_last_one() {
-        let name = |name: &str| FeedName::new(name).unwrap();
-        let all = || ["a", "b", "c", "d"].map(name).to_vec();
-        let query = FeedListQuery::read("limit=2").unwrap();
-        let first = FeedNamePage::cut(all(), &query);
-        assert_eq!((first.names.len(), first.matches, first.has_more), (2, 4, true));
-        // The feed that a page ended with may be gone by then.
-        let query = FeedListQuery::read("limit=2&after=b2").unwrap();
-        let rest = FeedNamePage::cut(all(), &query);
-        assert_eq!((rest.names, rest.has_more), (["c", "d"].map(name).to_vec(), false));
-        // A page has an end whether a number is asked for or not.
-        let query = FeedListQuery::read("").unwrap();
-        let many = (0..=PAGE).map(|number| name(&format!("feed-{number:04}"))).collect();
-        let page = FeedNamePage::cut(many, &query);
-        assert_eq!((page.names.len(), page.matches, page.has_more), (PAGE, PAGE + 1, true));
-        assert_eq!(query.address_after(&page.names[PAGE - 1]), "/api/v1/feeds?after=feed-0499");
-        let query = FeedListQuery::read("q=X%26&show=held&limit=3").unwrap();
-        let next = "/api/v1/feeds?q=x%26&show=held&limit=3&after=a";
-        assert_eq!(query.address_after(&name("a")), next);
-    }
 }

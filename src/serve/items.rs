@@ -390,23 +390,3 @@ fn which(text: &str) -> Option<VersionChoice> {
     let number = text.parse().ok().filter(|_| digits)?;
     Count::new(number).ok().map(VersionChoice::Number)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_asked_is_read() {
-        let number = |number| VersionChoice::Number(Count::new(number).unwrap());
-        for (query, asked) in [
-            ("", ItemQuery::Page),
-            ("utm_source=x", ItemQuery::Page),
-            ("version=3", ItemQuery::Version(number(3))),
-            ("version=newest", ItemQuery::Version(VersionChoice::Newest)),
-            ("diff=3..4", ItemQuery::Difference(number(3), number(4))),
-            ("diff=4..newest&x=y", ItemQuery::Difference(number(4), VersionChoice::Newest)),
-        ] {
-            assert_eq!(ItemQuery::read(query).unwrap(), asked, "{query}");
-        }
-    }
-}

@@ -20,17 +20,12 @@ const FOR_EVER: Duration = Duration::from_secs(36_525 * 86_400);
 
 /// How long what was counted of a feed is shown, unless the feed changes: to count it all is looked
 /// at, and anybody may ask.
-const COUNTED_FRESH: Duration = Duration::from_secs(60);
+pub(super) const COUNTED_FRESH: Duration = Duration::from_secs(60);
 /// Of how many feeds it is remembered.
-const COUNTED_FEEDS: u64 = 1024;
+pub(super) const COUNTED_FEEDS: u64 = 1024;
 
 /// What was counted of feeds, each in a state.
 pub(super) type CountedHoldings = Cache<(FeedName, Revision), Holdings>;
-
-/// Nothing counted yet.
-pub(super) fn nothing_counted() -> CountedHoldings {
-    Cache::lasting(COUNTED_FEEDS, COUNTED_FRESH)
-}
 
 /// What is kept of a feed in this state.
 pub(super) async fn count(

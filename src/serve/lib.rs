@@ -226,7 +226,7 @@ impl LastingState {
             log: ChangeLog::new(Arc::clone(store)),
             spool: Arc::new(Spool::new(folder, Arc::clone(store))),
             index: IndexUpkeep::default(),
-            holdings: keeping::nothing_counted(),
+            holdings: Cache::lasting(keeping::COUNTED_FEEDS, keeping::COUNTED_FRESH),
             comparisons: Arc::new(Semaphore::new(items::COMPARED_AT_ONCE)),
             pushes: Semaphore::new(hub::PUSHES_AT_ONCE),
             pushing: Arc::new(FairShares::new(1)),

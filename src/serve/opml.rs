@@ -159,12 +159,9 @@ async fn collect(
 
 #[cfg(test)]
 mod tests {
-    use super::write::id;
     use super::*;
     use crate::tests::{at, endpoint, record};
-    use tidegate_core::model::{
-        EndpointId, FeedName, FeedStanding, ListFolder, ListPlace, OutlineLabel,
-    };
+    use tidegate_core::model::{FeedStanding, ListFolder, ListPlace, OutlineLabel};
     use tidegate_format::parse::opml::{OutlineKind, read};
 
     fn entry(name: &str, standing: FeedStanding, seconds: i64) -> ListedFeed {
@@ -276,21 +273,5 @@ mod tests {
         assert!(text.contains("link=\"http://x/?a&amp;b\" type=\"complete\""));
         let rfc822 = asked("since=Fri%2C+06+Jan+2006+19%3A24%3A09+GMT");
         assert_eq!(rfc822.since, moment("2006-01-06T19:24:09Z"));
-    }
-
-    #[test]
-    fn ids_are_their_own() {
-        let name = FeedName::new("news").unwrap();
-        let other = EndpointId::own("there").unwrap();
-        let ids = [
-            id(&name, 0, false, &endpoint()),
-            id(&name, 1, false, &endpoint()),
-            id(&name, 0, true, &endpoint()),
-            id(&name, 0, false, &other),
-        ];
-        assert!(ids.iter().all(Option::is_some));
-        for (at, one) in ids.iter().enumerate() {
-            assert!(!ids[..at].contains(one));
-        }
     }
 }

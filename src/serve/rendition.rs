@@ -354,39 +354,24 @@ pub(super) fn gzip(bytes: &[u8], level: u32) -> io::Result<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn build(document: &str) -> Rendition {
-        let about = ("text/plain", Time::from_unix(0));
-        Rendition::packed(document.to_owned(), None, LASTING, about).unwrap()
-    }
-
-    fn unpack(rendition: &Rendition, encoding: Encoding) -> Vec<u8> {
-        let bytes = rendition.body(encoding).bytes();
-        match encoding {
-            Encoding::Identity => bytes.to_vec(),
-            Encoding::Gzip => crate::tests::unpacked(bytes),
-            Encoding::Zstd => zstd::decode_all(bytes).unwrap(),
-        }
-    }
-
     proptest::proptest! {
         #[test]
         fn every_encoding_unpacks_to_the_document(document in "\\PC{0,3000}") {
-            let built = build(&document);
-            let again = build(&document);
+            let build = || {
+                let about = ("text/plain", Time::from_unix(0));
+                Rendition::packed(document.clone(), None, LASTING, about).unwrap()
+            };
+            let (built, again) = (build(), build());
             for encoding in [Encoding::Identity, Encoding::Gzip, Encoding::Zstd] {
-                let bodies = [&built, &again].map(|rendition| rendition.body(encoding).bytes());
-                proptest::prop_assert_eq!(bodies[0], bodies[1]);
-                proptest::prop_assert_eq!(unpack(&built, encoding), document.as_bytes());
+                let bytes = built.body(encoding).bytes();
+                proptest::prop_assert_eq!(bytes, again.body(encoding).bytes());
+                let unpacked = match encoding {
+                    Encoding::Identity => bytes.to_vec(),
+                    Encoding::Gzip => crate::tests::unpacked(bytes),
+                    Encoding::Zstd => zstd::decode_all(bytes).unwrap(),
+                };
+                proptest::prop_assert_eq!(unpacked, document.as_bytes());
             }
         }
-    }
-
-    #[test]
-    fn each_encoding_has_a_tag_of_its_own() {
-        let built = build(&"<feed/>".repeat(50));
-        let tags = [Encoding::Identity, Encoding::Gzip, Encoding::Zstd]
-            .map(|encoding| built.body(encoding).etag.clone());
-        assert!(tags[0] != tags[1] && tags[1] != tags[2] && tags[0] != tags[2]);
-        assert!(built.weight() as usize > 350);
     }
 }

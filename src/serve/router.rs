@@ -323,28 +323,6 @@ pub(super) fn refusal(request: &Request) -> Option<Response> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytes::Bytes;
-
-    #[test]
-    fn an_answer_says_its_length_and_has_no_body_for_head() {
-        let completed = |method: &Method, body: Body| {
-            let answer = complete(Response::new(body), method);
-            let length = answer.headers().get(header::CONTENT_LENGTH);
-            let length = length.map(|length| length.to_str().unwrap().to_owned());
-            (length, answer.body().size_hint().exact())
-        };
-        let said = |length: &str| Some(length.to_owned());
-        assert_eq!(completed(&Method::GET, Body::from("abc")), (said("3"), Some(3)));
-        assert_eq!(completed(&Method::HEAD, Body::from("abc")), (said("3"), Some(0)));
-        assert_eq!(completed(&Method::GET, Body::empty()), (said("0"), Some(0)));
-        // It may be a stream that a router has cut off.
-        assert_eq!(completed(&Method::HEAD, Body::empty()), (None, Some(0)));
-        // Nobody knows how long the rest of a stream is.
-        let stream =
-            || Body::from_stream(futures_util::stream::pending::<Result<Bytes, axum::Error>>());
-        assert_eq!(completed(&Method::GET, stream()), (None, None));
-        assert_eq!(completed(&Method::HEAD, stream()), (None, Some(0)));
-    }
 
     #[test]
     fn a_slash_at_the_end_leads_to_the_address_without_it() {

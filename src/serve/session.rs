@@ -251,16 +251,26 @@ mod tests {
         sessions(clock, TOKEN).sign(&cookie)
     }
 
+    /// A restart ends none, and every gateway over the same store knows it.
     #[test]
-    fn a_session_lasts_until_it_ends() {
+    fn a_session_lasts_until_it_ends_for_who_has_the_same_token() {
         let clock = clock();
-        let sessions = sessions(&clock, TOKEN);
-        let value = signed(&clock, "");
+        let (sessions, value) = (sessions(&clock, TOKEN), signed(&clock, ""));
         let made_up = "A".repeat(value.len());
         let own = with(&format!("a=b; {COOKIE}={made_up}; {COOKIE}={value}"));
         assert!(sessions.is_open(&own));
-        let none = [format!("a=b; {COOKIE}={made_up}"), format!("x{COOKIE}={value}")];
-        for none in none.iter().map(|cookie| with(cookie)).chain([HeaderMap::new()]) {
+        assert!(!self::sessions(&clock, "another-token").is_open(&own));
+        // Not another time, and nothing that was made up.
+        let forged = (0..value.len()).map(|at| {
+            let mut forged = value.clone().into_bytes();
+            forged[at] = if forged[at] == b'Q' { b'R' } else { b'Q' };
+            String::from_utf8(forged).unwrap()
+        });
+        let shorter: String = value.chars().take(value.len() - 2).collect();
+        for forged in forged.chain([made_up, shorter, String::new()]) {
+            assert!(!sessions.is_open(&with(&format!("{COOKIE}={forged}"))), "{forged:?}");
+        }
+        for none in [with(&format!("x{COOKIE}={value}")), HeaderMap::new()] {
             assert!(!sessions.is_open(&none), "{none:?}");
         }
         clock.set(clock.now().plus(LASTS));
@@ -280,28 +290,6 @@ mod tests {
         let told = with(&format!("{COOKIE}={}", signed(&clock, "")));
         assert_eq!(sessions.notice(&Method::GET, &told), None);
         assert!(sessions.is_open(&told));
-    }
-
-    /// After a restart, and at every gateway over the same store.
-    #[test]
-    fn who_has_the_same_token_knows_a_session() {
-        let clock = clock();
-        let value = signed(&clock, "");
-        let own = with(&format!("{COOKIE}={value}"));
-        let next = sessions(&clock, TOKEN);
-        assert!(next.is_open(&own));
-        // Not another time, and nothing that was made up.
-        for at in 0..value.len() {
-            let mut forged = value.clone().into_bytes();
-            forged[at] = if forged[at] == b'Q' { b'R' } else { b'Q' };
-            let forged = String::from_utf8(forged).unwrap();
-            assert!(!next.is_open(&with(&format!("{COOKIE}={forged}"))), "{forged:?}");
-        }
-        let shorter: String = value.chars().take(value.len() - 2).collect();
-        for forged in [shorter, String::new()] {
-            assert!(!next.is_open(&with(&format!("{COOKIE}={forged}"))), "{forged:?}");
-        }
-        assert!(!sessions(&clock, "another-token").is_open(&own));
     }
 
     #[test]

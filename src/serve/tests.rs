@@ -161,17 +161,6 @@ impl Site {
         site
     }
 
-    /// The same with documents that are longer than all that lies between two programs holds.
-    fn with_long_documents() -> Self {
-        let long: Renderer = |page, rest, out| {
-            spell(page, rest, out)?;
-            out.text().push_str(&"x".repeat(12 << 20));
-            Ok(())
-        };
-        let alone = (OriginSettings::default(), doubles::services());
-        Self::written(Arc::new(TestStore::with_news()), settings(), alone, long)
-    }
-
     fn written(
         store: Arc<TestStore>,
         settings: ServeSettings,

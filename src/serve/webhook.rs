@@ -273,10 +273,10 @@ impl AppState {
 
     /// The document at this address as it is now, never an earlier one.
     async fn document_of(self: &Arc<Self>, topic: &str) -> Result<HubDocument, NoHubDocument> {
-        let (record, wish) = self.hub_topic(topic).await?;
+        let (record, request) = self.hub_topic(topic).await?;
         let newest = async {
             let state = self.store.state(&record.name).await?.ok_or_else(Problem::unread_feed)?;
-            self.view(&AskedView::new(&record, wish, &state, Client::Own)?).await
+            self.view(&AskedView::new(&record, request, &state, Client::Own)?).await
         };
         let rendition = newest.await.map_err(|problem| later(&problem))?;
         let mut headers = HeaderMap::new();

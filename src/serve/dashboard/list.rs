@@ -173,7 +173,6 @@ impl ListTotals {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::collections::BTreeSet;
     use std::sync::Arc;
     use tidegate_core::model::{FeedName, FeedRecord, FeedSource, Tick};
     use tidegate_status::PollGaps;
@@ -270,22 +269,6 @@ mod tests {
             let address = query.address();
             let read = address.strip_prefix("/").and_then(|rest| rest.strip_prefix('?'));
             prop_assert_eq!(DashboardQuery::read(read.unwrap_or_default()).unwrap(), query);
-        }
-
-        #[test]
-        fn pages_have_every_feed_once(
-            number in 0_usize..240,
-            order in proptest::sample::select(FeedOrder::ALL.to_vec()),
-        ) {
-            let feeds: Vec<_> = (0..number).map(|n| feed(&format!("f{n}"))).collect();
-            let mut seen = Vec::new();
-            for page in 1..=number.div_ceil(paging::PAGE) {
-                let query = DashboardQuery { order, page, ..DashboardQuery::default() };
-                seen.extend(names(&feeds, &query));
-            }
-            let all: BTreeSet<_> = feeds.iter().map(|feed| feed.name().to_string()).collect();
-            prop_assert_eq!(seen.len(), number);
-            prop_assert_eq!(seen.into_iter().collect::<BTreeSet<_>>(), all);
         }
     }
 }

@@ -158,7 +158,7 @@ const TURN_WAIT: Duration = Duration::from_secs(15);
 pub(super) struct VersionDifference {
     /// The older; `None`: the newest bytes, which are no version's.
     pub(super) old: Option<VersionNote>,
-    /// The newer, likewise.
+    /// The newer; `None` as for the older.
     pub(super) new: Option<VersionNote>,
     /// What differs; `None` where one of the two cannot be read.
     pub(super) differences: Option<Differences>,

@@ -12,7 +12,7 @@ pub(super) const TEXT_LIMIT: usize = 256 * 1024;
 /// How long the comparison of two versions may take, all their fields together; what is left then is
 /// only said to differ.
 pub(super) const TIME_LIMIT: Duration = Duration::from_millis(500);
-/// The most text that a comparison shows, in bytes, likewise.
+/// The most text that a comparison shows, in bytes; of what is longer it is only said that it differs.
 pub(super) const SHOWN_LIMIT: usize = 1024 * 1024;
 /// What each piece that is shown counts for more: it is an element of the page.
 const PIECE: usize = 50;
@@ -205,30 +205,24 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_not_compared() {
-        let compared = compare(&"x".repeat(TEXT_LIMIT + 1), "x");
-        assert!(compared.0.is_empty());
-        assert!(compared.1.unwrap().contains("the limit is 262144"));
-    }
-
-    #[test]
-    fn what_nothing_is_left_for_is_only_said_to_differ() {
-        let mut spent = CompareBudget { time: Duration::ZERO, ..CompareBudget::WHOLE };
-        let compared = super::compare("a", "b", &mut spent);
-        assert!(compared.0.is_empty() && compared.1.unwrap().starts_with("It differs"));
+    fn what_is_too_long_or_late_is_not_compared() {
+        let refused = |budget: CompareBudget, old: &str, new: &str| {
+            let compared = super::compare(old, new, &mut { budget });
+            assert!(compared.0.is_empty());
+            compared.1.unwrap()
+        };
+        let spent = || CompareBudget { time: Duration::ZERO, ..CompareBudget::WHOLE };
+        let long = "x".repeat(TEXT_LIMIT + 1);
+        assert!(refused(CompareBudget::WHOLE, &long, "x").contains("the limit is 262144"));
+        assert!(refused(spent(), "a", "b").starts_with("It differs"));
         let mut narrow = CompareBudget { bytes: 6 + 2 * PIECE, ..CompareBudget::WHOLE };
         let mut shown = |old: &str, new: &str| super::compare(old, new, &mut narrow).0.len();
         assert_eq!((shown("three", "four"), shown("one", "two"), shown("1", "2")), (0, 2, 0));
-    }
-
-    #[test]
-    fn a_value_is_read_where_it_is_short_enough_and_time_is_left() {
+        let allows = |budget: CompareBudget, text: &str| budget.allows(text, "", VALUE_LIMIT);
         let long = "x".repeat(VALUE_LIMIT + 1);
-        let refused = |budget: CompareBudget, text: &str| budget.allows(text, "", VALUE_LIMIT);
-        assert!(refused(CompareBudget::WHOLE, &long).unwrap_err().contains("too long"));
-        let spent = CompareBudget { time: Duration::ZERO, ..CompareBudget::WHOLE };
-        assert!(refused(spent, "x").unwrap_err().contains("took as long as it may"));
-        assert_eq!(refused(CompareBudget::WHOLE, "x"), Ok(()));
+        assert!(allows(CompareBudget::WHOLE, &long).unwrap_err().contains("too long"));
+        assert!(allows(spent(), "x").unwrap_err().contains("took as long as it may"));
+        assert_eq!(allows(CompareBudget::WHOLE, "x"), Ok(()));
     }
 
     /// Texts that have nothing in common are the worst case; they end in time all the same.

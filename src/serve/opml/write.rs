@@ -207,12 +207,7 @@ fn attributes_of(label: &OutlineLabel) -> [(&str, Option<&str>); 5] {
 
 /// The id of a subscription: the same as long as the feed has its name, and no other gateway's. `number`:
 /// which of the feed's places it is.
-pub(super) fn id(
-    name: &FeedName,
-    number: u32,
-    upstream: bool,
-    endpoint: &EndpointId,
-) -> Option<SyncId> {
+fn id(name: &FeedName, number: u32, upstream: bool, endpoint: &EndpointId) -> Option<SyncId> {
     let mut hash = Sha256::new();
     hash.update(if upstream { "upstream" } else { "subscription" });
     // No name holds a NUL, so two pairs never hash the same bytes.

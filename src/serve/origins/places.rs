@@ -201,7 +201,7 @@ impl Default for AskedFeeds {
 
 /// How much an address is asked for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wish {
+pub(super) struct Demand {
     is_named: bool,
     pub(super) clients: usize,
     /// The client, where one alone asks.
@@ -258,24 +258,24 @@ impl AskedFeeds {
     }
 
     /// How much an address is asked for lately, as far as clients are told apart.
-    pub(super) fn of(&self, url: &str, now: Time) -> Wish {
+    pub(super) fn of(&self, url: &str, now: Time) -> Demand {
         let key = key(url);
         let askers = self.askers.get(&key).unwrap_or_default();
         let mut lately = askers.iter().filter(|(_, at)| now.since(*at) < LATELY);
         let clients = lately.clone().count();
         let only = lately.next().filter(|_| clients == 1).map(|(client, _)| *client);
-        Wish { is_named: self.named.get(&key).is_some(), clients, only }
+        Demand { is_named: self.named.get(&key).is_some(), clients, only }
     }
 
     /// The same of a feed that there is, which may have been asked for before all that is known.
-    fn of_feed(&self, feed: &FeedRecord, now: Time) -> Wish {
-        let wish = self.of(&feed.url, now);
+    fn of_feed(&self, feed: &FeedRecord, now: Time) -> Demand {
+        let demand = self.of(&feed.url, now);
         let asked = feed.on_demand.as_ref().map_or(Time::MIN, |made| made.asked);
-        let clients = match wish.clients {
+        let clients = match demand.clients {
             0 if now.since(asked) < LATELY => usize::MAX,
             clients => clients,
         };
-        Wish { clients, only: wish.only.filter(|_| clients == 1), ..wish }
+        Demand { clients, only: demand.only.filter(|_| clients == 1), ..demand }
     }
 
     /// Which of these feeds gives way to one at a new address: one that is asked for less. Of those that one client each
@@ -292,18 +292,19 @@ impl AskedFeeds {
         let feeds = feeds.iter().filter(|feed| !has_subscribers(&feed.name));
         let all: Vec<_> = feeds.map(|feed| (self.of_feed(feed, now), *feed)).collect();
         let mut counts: HashMap<Client, usize> = HashMap::new();
-        for only in all.iter().filter_map(|(wish, _)| wish.only) {
+        for only in all.iter().filter_map(|(demand, _)| demand.only) {
             *counts.entry(only).or_default() += 1;
         }
         let count =
-            |wish: &Wish| wish.only.and_then(|only| counts.get(&only)).copied().unwrap_or(0);
+            |demand: &Demand| demand.only.and_then(|only| counts.get(&only)).copied().unwrap_or(0);
         // What one client alone asks for goes sooner the more such feeds it has.
-        let rank =
-            |wish: &Wish, more: usize| (wish.is_named, wish.clients, Reverse(count(wish) + more));
+        let rank = |demand: &Demand, more: usize| {
+            (demand.is_named, demand.clients, Reverse(count(demand) + more))
+        };
         let asked = |feed: &FeedRecord| feed.on_demand.as_ref().map(|made| made.asked);
-        let least = all.iter().min_by_key(|(wish, feed)| (rank(wish, 0), asked(feed)));
-        let (wish, feed) = least?;
-        (rank(wish, 0) < rank(&newcomer, 1)).then_some(*feed)
+        let least = all.iter().min_by_key(|(demand, feed)| (rank(demand, 0), asked(feed)));
+        let (demand, feed) = least?;
+        (rank(demand, 0) < rank(&newcomer, 1)).then_some(*feed)
     }
 }
 

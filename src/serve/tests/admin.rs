@@ -3,85 +3,70 @@
 use super::*;
 use crate::admission::{Work, WorkKind};
 use crate::client::{Client, Peer};
+use crate::routes::{Access, ROUTES};
 use crate::{OperatorError, REQUEST_BODY_LIMIT};
 use std::future::poll_fn;
 use std::task::Poll;
 use tidegate_poll::testing::gateway::eventually;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn nothing_is_answered_without_the_token() {
     let site = Site::new();
     let before = site.writes();
-    let calls = [
-        ("GET", "/api/v1/feeds"),
-        ("GET", "/api/v1/feeds/news"),
-        ("PUT", "/api/v1/feeds/news"),
-        ("DELETE", "/api/v1/feeds/news"),
-        ("POST", "/api/v1/feeds/news/poll"),
-        ("POST", "/api/v1/feeds/news/hold"),
-        ("GET", "/api/v1/feeds/news/items/a"),
-        ("POST", "/api/v1/feeds/news/backfill"),
-        ("POST", "/api/v1/feeds/news/items/a/resolve"),
-        ("POST", "/api/v1/feeds/news/items/a/redact"),
-        ("POST", "/api/v1/feeds/news/items/a/delete"),
-        ("GET", "/api/v1/nothing"),
-        ("PATCH", "/api/v1/feeds"),
-    ];
-    for (method, path) in calls {
-        for authorization in ["", "Bearer wrong", "Basic correct-horse"] {
-            let asked = [("authorization", authorization)];
-            let answer = site.ask(request(method, path, &asked, "{}")).await;
-            assert!(header(&answer, "www-authenticate").starts_with("Bearer"), "{method} {path}");
-            problem(answer, 401).await;
+    let paths = ROUTES.iter().filter(|route| route.access == Access::Api).map(|route| &*route.path);
+    for path in paths.filter(|path| !path.ends_with("openapi.json")).chain(["/api/v1/nothing"]) {
+        let path = path.replace("{name}", "news").replace("{id}", "a");
+        for method in ["GET", "PUT", "POST", "DELETE", "PATCH"] {
+            for authorization in ["", "Bearer wrong", "Basic correct-horse"] {
+                let asked = [("authorization", authorization)];
+                let answer = site.ask(request(method, &path, &asked, "{}")).await;
+                assert!(header(&answer, "www-authenticate").starts_with("Bearer"), "{path}");
+                problem(answer, 401).await;
+            }
         }
     }
     assert_eq!(site.writes(), before);
 }
 
+/// How many guesses there are is shown where they are counted.
 #[tokio::test(start_paused = true)]
 async fn the_token_is_not_guessed_and_nobody_waits_for_who_tries() {
     let site = Site::new();
     let ask = |peer: u8, method: &str, path: &str, headers: &[(&str, &str)], body: &str| {
         let host = [("host", "feeds.example.org")];
-        let mut request = request(method, path, &[&host, headers].concat(), body);
-        request.extensions_mut().insert(Peer([192, 0, 2, peer].into()));
-        site.ask(request)
+        let request = request(method, path, &[&host, headers].concat(), body);
+        site.ask(with_extension(request, Peer([192, 0, 2, peer].into())))
     };
-    let call = |peer: u8, token: &str| {
-        ask(peer, "GET", "/api/v1/feeds", &[("authorization", &format!("Bearer {token}"))], "")
+    let get = async |peer: u8, path: &str, token: &str| {
+        ask(peer, "GET", path, &[("authorization", &format!("Bearer {token}"))], "").await
     };
-    let send = |peer: u8, path: &str, token: &str| {
-        ask(peer, "POST", path, &[FORM, OURS], &format!("do=pause&token={token}"))
+    let send = async |peer: u8, path: &str, token: &str| {
+        ask(peer, "POST", path, &[FORM, OURS], &format!("do=pause&token={token}")).await
     };
-    let (begun, before) = (tokio::time::Instant::now(), site.writes());
+    let (begun, before, feeds) = (tokio::time::Instant::now(), site.writes(), "/api/v1/feeds");
     for guess in 0..4 {
-        problem(call(1, &format!("guess-{guess}")).await, 401).await;
+        problem(get(1, feeds, &format!("guess-{guess}")).await, 401).await;
         assert_eq!(send(1, "/session", &format!("session-{guess}")).await.status(), 403);
     }
     // One more was earned meanwhile.
-    problem(call(1, "guess-4").await, 401).await;
+    problem(get(1, feeds, "guess-4").await, 401).await;
     assert_eq!(begun.elapsed(), Duration::from_secs(9), "each is held back");
-    let mut pause = Duration::ZERO;
-    // The next one may be right, and is not told.
-    for token in ["another", TOKEN] {
-        let held = call(1, token).await;
-        pause = Duration::from_secs(header(&held, "retry-after").parse().unwrap());
-        assert!(pause > Duration::from_secs(4), "{pause:?}");
-        problem(held, 429).await;
-        for path in ["/session", "/feeds/news/about"] {
-            let held = send(1, path, token).await;
-            assert_eq!((held.status().as_u16(), header(&held, "set-cookie")), (429, ""), "{path}");
-        }
-        let bearer = format!("Bearer {token}");
-        let page = text(ask(1, "GET", "/", &[("authorization", &bearer)], "").await).await;
-        page.assert_lacks(&["sign out"]);
+    // The next one is right, and is not told.
+    for path in ["/session", "/feeds/news/about"] {
+        let held = send(1, path, TOKEN).await;
+        assert_eq!((held.status().as_u16(), header(&held, "set-cookie")), (429, ""), "{path}");
     }
+    text(get(1, "/", TOKEN).await).await.assert_lacks(&["sign out"]);
+    let held = get(1, feeds, TOKEN).await;
+    let pause = Duration::from_secs(header(&held, "retry-after").parse().unwrap());
+    assert!(pause > Duration::from_secs(4), "{pause:?}");
+    problem(held, 429).await;
     assert_eq!(site.writes(), before);
-    assert_eq!(call(2, TOKEN).await.status(), 200);
+    assert_eq!(get(2, feeds, TOKEN).await.status(), 200);
     assert_eq!(send(2, "/session", TOKEN).await.status(), 303);
     assert_eq!(begun.elapsed(), Duration::from_secs(9));
     tokio::time::sleep(pause).await;
-    assert_eq!(call(1, TOKEN).await.status(), 200);
+    assert_eq!(get(1, feeds, TOKEN).await.status(), 200);
 }
 
 #[tokio::test]
@@ -94,15 +79,14 @@ async fn what_is_asked_is_done() {
         assert_eq!(answer.status().as_u16(), status, "{method} {path} {body}");
         let at = "https://feeds.example.org/api/v1/feeds/fresh";
         assert_eq!(header(&answer, "location"), if status == 201 { at } else { "" });
-        text(answer).await
+        serde_json::from_str::<serde_json::Value>(&text(answer).await).unwrap_or_default()
     };
     let record = |feed: &str| site.store.record(&name(feed)).unwrap();
     let body = r#"{"url":"https://upstream.example/fresh","deletions":"off"}"#;
     for (feed, status) in [("fresh", 201), ("news", 200)] {
         call("PUT", &format!("/feeds/{feed}"), body, status).await;
-        let record = record(feed);
-        assert_eq!(record.url, "https://upstream.example/fresh");
-        assert_eq!(record.options.deletions, Deletions::Off);
+        assert_eq!(record(feed).url, "https://upstream.example/fresh");
+        assert_eq!(record(feed).options.deletions, Deletions::Off);
     }
     for (body, standing) in [
         ("", FeedStanding::Paused),
@@ -113,37 +97,28 @@ async fn what_is_asked_is_done() {
         call("POST", "/feeds/news/pause", body, 200).await;
         assert_eq!(record("news").standing, standing, "{body}");
     }
-    assert!(site.polling.poller.status(&name("news")).unwrap().backfill.is_none());
     for body in ["", r#"{"action":"stop"}"#, "{}", r#"{"action":"start"}"#] {
         call("POST", "/feeds/news/backfill", body, 202).await;
-        let walk = site.polling.poller.status(&name("news")).unwrap().backfill;
-        assert!(walk.is_some(), "{body}");
+        assert!(site.polling.poller.status(&name("news")).unwrap().backfill.is_some(), "{body}");
     }
     call("POST", "/feeds/news/hold", r#"{"action":"release"}"#, 200).await;
     let hold = site.store.state(&name("news")).await.unwrap().unwrap().hold;
     assert_eq!(hold.and_then(|hold| hold.decision), Some(Decision::Release));
 
     // What a redaction answers is in the golden answers.
-    for (id, was_deleted) in [("a", false), ("a", true), ("gone", true)] {
-        let path = format!("/feeds/news/items/{id}/delete");
-        let said = json(site.call("POST", &path, "").await).await;
-        assert_eq!((&said["sync_id"], &said["deleted"]), (&id.into(), &true.into()), "{said}");
-        let before = (&said["was_deleted"], said["tick"].is_null());
-        assert_eq!(before, (&was_deleted.into(), was_deleted));
-    }
-    for (id, body, reason, was_redacted) in [
-        ("old", "", "its text was removed by the operator", false),
-        ("b", r#"{"reason":" x "}"#, "x", false),
-        ("b", "", "x", true),
+    for (path, body, done, was_done) in [
+        ("a/delete", "", "was_deleted", false),
+        ("a/delete", "", "was_deleted", true),
+        ("gone/delete", "", "was_deleted", true),
+        ("old/redact", "", "was_redacted", false),
+        ("b/redact", r#"{"reason":" x "}"#, "was_redacted", false),
+        ("b/redact", "", "was_redacted", true),
     ] {
-        let said = call("POST", &format!("/feeds/news/items/{id}/redact"), body, 200).await;
-        let said: serde_json::Value = serde_json::from_str(&said).unwrap();
-        let done = (&said["was_redacted"], said["tick"].is_null());
-        assert_eq!(done, (&was_redacted.into(), was_redacted), "{said}");
-        let published = serde_json::Value::from(format!("urn:{id}"));
-        assert_eq!([&said["published_id"], &said["native_id"]], [&published; 2]);
-        let id = SyncId::new(id).unwrap();
-        let versions = site.store.versions(&name("news"), &id, 1).await.unwrap();
+        let said = call("POST", &format!("/feeds/news/items/{path}"), body, 200).await;
+        assert_eq!((&said[done], said["tick"].is_null()), (&was_done.into(), was_done), "{said}");
+    }
+    for (id, reason) in [("old", "its text was removed by the operator"), ("b", "x")] {
+        let versions = site.store.versions(&name("news"), &doubles::id(id), 1).await.unwrap();
         assert_eq!(versions[0].reason, reason);
     }
     let list = "<opml version='2.0'><body><outline text='L' xmlUrl='http://listed.example/'/></body></opml>";
@@ -151,9 +126,8 @@ async fn what_is_asked_is_done() {
     assert_eq!(record("listed-example").url, "http://listed.example/");
 
     call("DELETE", "/feeds/fresh", "", 204).await;
-    assert_eq!(record("fresh").standing, FeedStanding::Gone);
     call("DELETE", "/feeds/news?purge=true", "", 204).await;
-    assert_eq!(record("news").standing, FeedStanding::Gone);
+    assert_eq!(["fresh", "news"].map(|feed| record(feed).standing), [FeedStanding::Gone; 2]);
     assert!(site.store.state(&name("news")).await.unwrap().is_none());
     let sharing =
         r#"{"local":true,"title":"Notes","shares_with":["radio"],"conflicts":"prefer:a"}"#;
@@ -170,9 +144,6 @@ async fn bodies_have_limits_and_keys_are_known_where_they_mean_something() {
     assert_eq!(said["parameter"], "reason");
     let large = format!("{{\"url\":\"{}\"}}", "x".repeat(REQUEST_BODY_LIMIT));
     problem(site.call("PUT", "/feeds/news", &large).await, 413).await;
-    let answer = site.call("BREW", "/feeds/news", "").await;
-    header(&answer, "allow").assert_shows(&["PUT"]);
-    problem(answer, 405).await;
     assert_eq!(site.writes(), before);
     // A key is known to HEAD as it is to GET.
     assert_eq!(site.call("HEAD", "/feeds?show=all&limit=1", "").await.status(), 200);
@@ -249,4 +220,29 @@ async fn an_export_goes_out_piece_by_piece_and_breaks_off_where_it_fails() {
     site.closing.cancel();
     let answer = site.call("GET", "/export", "").await;
     assert!(http_body_util::BodyExt::collect(answer.into_body()).await.is_err());
+}
+
+#[tokio::test]
+async fn feeds_are_listed_page_by_page() {
+    let site = Site::new();
+    let at = |query: &str| format!("https://feeds.example.org/api/v1/feeds?{query}").into();
+    for (query, names, matches, next) in [
+        ("limit=2", "dead new", 5, at("limit=2&after=new")),
+        // The feed that a page ended with may be gone by then.
+        ("limit=2&after=news2", "radio still", 5, serde_json::Value::Null),
+        ("q=RADIO&show=all&limit=3", "radio", 1, serde_json::Value::Null),
+        ("q=.xml&show=all&limit=1", "new", 4, at("q=.xml&show=all&limit=1&after=new")),
+    ] {
+        let told = site.told(&format!("/feeds?{query}")).await;
+        let shown = told["feeds"].as_array().unwrap().iter();
+        let shown: Vec<&str> = shown.map(|feed| feed["name"].as_str().unwrap()).collect();
+        assert_eq!((shown.join(" "), &told["matches"]), (names.to_owned(), &matches.into()));
+        assert_eq!(told["next"], next, "{query}");
+    }
+    // A page has an end whether a number is asked for or not.
+    (0..500)
+        .for_each(|n| site.store.set_record(&record(&format!("f{n:03}"), FeedStanding::Active)));
+    let told = site.told("/feeds").await;
+    assert_eq!((told["feeds"].as_array().unwrap().len(), &told["matches"]), (500, &505.into()));
+    assert_eq!(told["next"], at("after=f498"));
 }

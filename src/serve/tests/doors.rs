@@ -116,6 +116,14 @@ async fn a_place_that_is_gone_or_never_was_is_said_to_be() {
     assert_eq!(told(&site, "/changes?after=2").await, ["3 other"]);
     let ahead = problem(site.get("/changes?after=4").await, 410).await;
     assert_eq!(ahead["newest"], "3");
+    for last in ["1", "2.1", "99", "0"] {
+        let mut reader = Reader::new(&site, "/events", last).await;
+        assert_eq!(reader.event().await, format!("reset 3 {last}"));
+    }
+    let mut reader = Reader::new(&site, "/events", "3.0").await;
+    assert_eq!(reader.event().await, "change 3 other");
+    let bad = site.get_with("/events", &[("last-event-id", "yesterday")]).await;
+    assert_eq!(problem(bad, 400).await["parameter"], "Last-Event-ID");
 }
 
 /// Another gateway of the same database may have told of an epoch that this one has not seen yet.
@@ -150,16 +158,6 @@ async fn a_place_ahead_of_a_store_that_does_not_answer_is_to_be_asked_again() {
         let mut reader = Reader::new(&site, "/events", "4").await;
         assert_eq!(reader.event().await, "reset 3 4");
     }
-}
-
-#[tokio::test]
-async fn what_is_too_long_or_no_place_is_refused() {
-    let site = site();
-    for door in ["/changes", "/events"] {
-        problem(site.get(&format!("{door}?{}", "x".repeat(9000))).await, 400).await;
-    }
-    let bad = site.get_with("/events", &[("last-event-id", "yesterday")]).await;
-    assert_eq!(problem(bad, 400).await["parameter"], "Last-Event-ID");
 }
 
 /// A stream that is read block by block.
@@ -232,18 +230,6 @@ async fn events_go_on_from_any_id_without_a_gap_and_without_one_twice() {
     assert_eq!(reader.event().await, "change 5 other");
     site.closing.cancel();
     assert_eq!(reader.block().await, None, "a gateway that ends lets go of its streams");
-}
-
-#[tokio::test]
-async fn a_stream_that_cannot_go_on_says_so_and_begins_anew() {
-    let site = site();
-    site.store.trim_to(2);
-    for last in ["1", "2.1", "99", "0"] {
-        let mut reader = Reader::new(&site, "/events", last).await;
-        assert_eq!(reader.event().await, format!("reset 3 {last}"));
-    }
-    let mut reader = Reader::new(&site, "/events", "3.0").await;
-    assert_eq!(reader.event().await, "change 3 other");
 }
 
 /// A store that went back to a copy gives the same numbers out again, for something else.
@@ -325,32 +311,22 @@ async fn an_event_source_comes_back_to_a_gateway_that_does_not_see_its_database(
 }
 
 #[tokio::test]
-async fn one_client_has_its_share_of_the_event_streams() {
-    let site = site();
-    let mut readers = Vec::new();
-    for _ in 0..32 {
-        readers.push(Reader::new(&site, "/events", "").await);
-    }
-    let said = Reader::new(&site, "/events", "2").await.block().await.unwrap();
-    said.assert_shows(&["retry: 20000\nid: 2\n: 32 event streams of your address are open"]);
-    let mut other = Reader::of(&site, 1, "/events", "2").await;
-    assert_eq!(other.block().await.unwrap(), "retry: 2000\nid: 2");
-    site.closing.cancel();
-    assert_eq!(other.block().await, None, "nothing more comes, though there is more to tell");
-}
-
-#[tokio::test]
 async fn only_so_many_event_streams_are_open() {
     let site = site();
     let open = || site.room.event_streams.open_streams();
-    assert_eq!(open(), 0);
     let mut readers = Vec::new();
     for number in 0..STREAMS_AT_ONCE {
-        let client = u8::try_from(number / 16).unwrap();
+        // One client has a share of them.
+        let client = u8::try_from(number / 32).unwrap();
         readers.push(Reader::of(&site, client, "/events", "0").await);
+        if number == 31 {
+            let said = Reader::of(&site, 0, "/events", "2").await.block().await.unwrap();
+            said.assert_shows(&["id: 2\n: 32 event streams of your address are open"]);
+            assert_eq!(open(), 32);
+        }
     }
     // To an EventSource any other status than 200 would be the end.
-    let mut full = Reader::new(&site, "/events", "2").await;
+    let mut full = Reader::of(&site, 99, "/events", "2").await;
     let said = full.block().await.unwrap();
     said.assert_shows(&["retry: 20000\nid: 2\n: 256 event streams are open"]);
     assert_eq!(full.block().await, None);
@@ -358,7 +334,10 @@ async fn only_so_many_event_streams_are_open() {
     while open() == STREAMS_AT_ONCE {
         tokio::task::yield_now().await;
     }
-    Reader::new(&site, "/events", "0").await;
+    let mut last = Reader::of(&site, 99, "/events", "2").await;
+    assert_eq!(last.block().await.unwrap(), "retry: 2000\nid: 2");
+    site.closing.cancel();
+    assert_eq!(last.block().await, None, "nothing more comes, though there is more to tell");
 }
 
 #[tokio::test(start_paused = true)]

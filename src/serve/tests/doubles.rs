@@ -2,12 +2,10 @@
 
 use super::{DAY, at};
 mod content;
-mod lines;
 mod polling;
 mod site;
 
 pub(super) use self::content::{feed, item, known, version};
-pub(super) use self::lines::LoggedLines;
 pub(super) use self::polling::*;
 pub(super) use self::site::{ScriptedSite, SiteAnswer};
 use std::collections::BTreeMap;

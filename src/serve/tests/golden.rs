@@ -59,6 +59,7 @@ async fn the_pages() {
         ("tombstone_page", "/feeds/news/items/gone"),
         ("conflicts_page", "/feeds/news/conflicts"),
         ("recent", "/recent"),
+        ("reading", "/feeds/news?as=html"),
         ("items_page", "/feeds/news/items"),
         ("changes_page", "/feeds/news/changes?as=html"),
         ("changes_feed", "/feeds/news/changes"),

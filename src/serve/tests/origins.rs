@@ -171,47 +171,6 @@ async fn a_feed_whose_first_poll_failed_is_the_publishers() {
     }
 }
 
-/// A client has 20 feeds made at once, and where the gateway asks by itself no more looks than that.
-#[tokio::test]
-async fn who_has_had_his_share_is_answered_all_the_same() {
-    for passes in MODES {
-        let front = BlogFront::new((passes, FIRST_WAIT), WITH_IDS);
-        front.blog.polls.close();
-        let ask = async |n: u32, last: u8| {
-            let asked = request("GET", &format!("/{n}.xml"), &[("host", HOST)], "");
-            let peer = crate::client::Peer([192, 0, 2, last].into());
-            front.site.ask(with_extension(asked, peer)).await.status()
-        };
-        let answered = match passes {
-            PassMode::Through => StatusCode::OK,
-            PassMode::Redirect => StatusCode::TEMPORARY_REDIRECT,
-        };
-        for n in 0..40 {
-            assert_eq!(ask(n, 1).await, answered);
-            front.until_made((n as usize + 1).min(20)).await;
-        }
-        tokio::time::sleep(FIRST_WAIT).await;
-        assert_eq!(front.made().await, 20);
-        assert_eq!(ask(40, 2).await, answered);
-        front.until_made(21).await;
-    }
-}
-
-#[tokio::test]
-async fn where_nothing_is_passed_on_an_address_leads_to_that_of_the_feed_here() {
-    let front = BlogFront::new((PassMode::Redirect, LONG_WAIT), WITH_IDS);
-    let moved = async || front.site.get_with("/moved.xml", &[("host", HOST)]).await;
-    let first = moved().await;
-    assert_eq!(first.status(), StatusCode::TEMPORARY_REDIRECT);
-    assert_eq!(header(&first, "location"), format!("{BLOG}moved.xml"));
-    let second = moved().await;
-    assert_eq!(second.status(), StatusCode::MOVED_PERMANENTLY);
-    assert_eq!(header(&second, "location"), format!("https://{HOST}/rss.xml"));
-    let looked = ["moved.xml", "rss.xml"].map(|path| format!("{BLOG}{path}"));
-    assert_eq!((front.blog.looked(), front.asked()), (looked.to_vec(), (0, 0)));
-    assert_eq!(front.made().await, 0);
-}
-
 #[tokio::test]
 async fn a_feed_whose_polls_fail_reads_what_passes() {
     for passes in MODES {
@@ -267,11 +226,9 @@ async fn an_address_where_a_look_found_nothing_is_looked_at_again_after_a_minute
 #[tokio::test]
 async fn problems_of_a_site_are_pages_for_browsers() {
     let front = BlogFront::new((PassMode::Through, FIRST_WAIT), WITH_IDS);
-    for (accept, kind) in
-        [("text/html", "text/html; charset=utf-8"), ("*/*", "application/problem+json")]
-    {
+    for (accept, kind) in [("text/html", "text/html"), ("*/*", "application/problem+json")] {
         let refused = front.site.get_with("/a/../b", &[("host", HOST), ("accept", accept)]).await;
         assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
-        assert_eq!(header(&refused, "content-type"), kind);
+        assert!(header(&refused, "content-type").starts_with(kind));
     }
 }

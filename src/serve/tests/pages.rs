@@ -156,53 +156,6 @@ async fn every_link_of_a_page_leads_below_the_path_of_the_public_address() {
 }
 
 #[tokio::test]
-async fn a_secret_address_is_on_no_page_and_in_no_document() {
-    let url = "https://up.example/p/feed?token=hunter2".to_owned();
-    let site = Site::new();
-    site.store.edit_record("news", |record| record.url.clone_from(&url));
-    for path in ["/feeds/news/sync", "/feeds/news/about"] {
-        site.text(path).await.assert_lacks(&["hunter2"]);
-    }
-    site.text("/subscriptions.opml?upstream=1").await.assert_lacks(&["hunter2", "***"]);
-    // References lead where they led, and the operator may know.
-    let overview = "https://up.example/p/feed?***";
-    for (path, shown) in [("/", overview), ("/feeds/news", "upstream https://up.example/p/feed\n")]
-    {
-        let page = site.text(path).await;
-        page.assert_shows(&[shown]);
-        page.assert_lacks(&["hunter2"]);
-    }
-    assert_eq!(site.told("/feeds/news").await["url"], url);
-}
-
-#[tokio::test]
-async fn the_address_that_a_hub_knows_is_masked_where_the_feed_is_secret() {
-    for (option, shown) in [(None, true), (Some(false), true), (Some(true), false)] {
-        let site = Site::new();
-        site.store.edit_record("news", |record| record.options.secret = option);
-        let hub = Some(hub_report("https://upstream.example/letters/marion"));
-        let record = doubles::record("news", FeedStanding::Active);
-        site.polling.tell(&record, PollStatus { hub, ..PollStatus::default() });
-        let page = site.text("/feeds/news/about").await;
-        page.assert_shows(&["the hub knows the feed as https://upstream.example/"]);
-        assert_eq!(page.contains("/letters/marion"), shown, "{page}");
-    }
-}
-
-#[tokio::test]
-async fn life_and_readiness_are_two_things() {
-    let (ending, broken) = (Site::new(), Site::new());
-    assert_eq!(ending.get("/readyz").await.status(), 200);
-    ending.closing.cancel();
-    broken.store.set_stop(stopped("no disk"));
-    let said = problem(ending.get("/readyz").await, 503).await;
-    said["detail"].as_str().unwrap().assert_shows(&["shutting down"]);
-    problem(broken.get("/readyz").await, 503).await;
-    assert_eq!(broken.get("/healthz").await.status(), 200);
-    assert_eq!(ending.get("/healthz").await.status(), 200);
-}
-
-#[tokio::test]
 async fn the_dashboard_has_the_folders_of_the_list() {
     let label = |text: &'static str| OutlineLabel::new(|name| (name == "text").then_some(text));
     let place = |folder, position| ListPlace {

@@ -1,7 +1,6 @@
 //! What one client, one feed and one peer may have at a time.
 
 use super::*;
-use crate::admission::{Work, WorkKind};
 use tokio::task::JoinHandle;
 
 fn of(client: Client, path: &str) -> Request<Body> {
@@ -73,44 +72,10 @@ async fn the_ledger_counts_where_it_is_read() {
     are_answered(asked).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn what_finds_no_turn_in_time_is_told_to_come_back() {
-    let (site, _held) = large();
-    let asked = spawn_ask(&site, 1, "/feeds/news/complete".to_owned());
-    for _ in 0..100 {
-        tokio::task::yield_now().await;
-    }
-    let answer = site.ask(of(client(1), "/feeds/news/sync?sx=feedsync")).await;
-    assert_eq!(header(&answer, "retry-after"), "30");
-    problem(answer, 503).await;
-    asked.abort();
-}
-
-#[tokio::test]
-async fn the_dashboard_is_made_again_once_a_feed_stands_otherwise() {
-    let site = Site::new();
-    // Of each feed that it shows the events are read.
-    let reads = || site.store.take_reads("events").len();
-    let page = async || site.text("/").await;
-    page().await;
-    assert_eq!(reads(), 3);
-    page().await;
-    assert_eq!(reads(), 0, "it is the page of before");
-    let fails = PollStatus { failures: 17, ..polling() };
-    site.polling.tell(&record("news", FeedStanding::Active), fails);
-    assert!(page().await.contains("17 in a row"));
-    site.store.edit("radio", |feed| feed.state.living = 99);
-    assert!(page().await.contains("99 kept"));
-    site.store.set_record(&record("added", FeedStanding::Active));
-    assert!(page().await.contains("/feeds/added/about"));
-}
-
-const LIST: &str = "/subscriptions.opml";
-
 #[tokio::test]
 async fn the_list_of_subscriptions_is_made_once_until_it_says_something_else() {
     let site = Site::new();
-    let list = async || site.text(LIST).await;
+    let list = async || site.text("/subscriptions.opml").await;
     list().await;
     // A change that it does not tell of leaves it as it is.
     site.store.edit("news", |feed| feed.state.living = 99);
@@ -121,58 +86,53 @@ async fn the_list_of_subscriptions_is_made_once_until_it_says_something_else() {
     assert!(list().await.contains(address));
     site.store.set_record(&record("added", FeedStanding::Active));
     assert!(list().await.contains("/feeds/added"));
-    // An answer of 304 is made of the same.
-    let fresh = site.get(LIST).await;
-    let known = [("if-none-match", header(&fresh, "etag"))];
-    assert_eq!(site.get_with(LIST, &known).await.status(), 304);
     assert_eq!(site.room.metrics.misses.get(), 3);
 }
 
-#[tokio::test(start_paused = true)]
-async fn the_list_of_subscriptions_is_admitted_first() {
-    let site = Site::new();
-    let work = Work::of_all(WorkKind::Subscriptions);
-    let mut held = Vec::new();
-    while let Ok(admitted) = site.room.admission.admit(client(1), &work, 1).await {
-        held.push(admitted);
-    }
-    for query in ["", "?upstream=1", "?since=2006-01-06T19:24:09Z"] {
-        problem(site.ask(of(client(1), &format!("{LIST}{query}"))).await, 503).await;
-    }
-    drop(held);
-    assert_eq!(site.ask(of(client(1), LIST)).await.status(), 200);
-}
-
+/// What is read for each, and how often. The conflicts are told without the ledger.
 #[tokio::test]
-async fn conflicts_are_told_once_for_each_revision_and_without_the_ledger() {
-    let site = Site::new();
-    site.store.edit("news", |feed| {
-        let item = &mut feed.items[3];
-        item.shared.conflicts = vec![item.shared.winner.clone()];
-    });
-    let json = [("accept", "application/json")];
-    for _ in 0..5 {
-        assert_eq!(site.get("/feeds/news/conflicts").await.status(), 200);
-        assert_eq!(site.get_with("/feeds/news/conflicts", &json).await.status(), 200);
-        assert_eq!(site.call("GET", "/feeds/news/conflicts", "").await.status(), 200);
+async fn a_page_is_made_once_until_its_feed_says_something_else() {
+    let json = ("accept", "application/json");
+    let html = ("accept", "text/html");
+    for (path, accept, class, reads) in [
+        // Of each feed that it shows the events are read.
+        ("/", html, "events", 3),
+        ("/feeds/news/about", html, "unsettled", 1),
+        ("/feeds/news/conflicts", html, "texts", 1),
+        ("/feeds/news/conflicts", json, "texts", 1),
+        ("/api/v1/feeds/news/conflicts", json, "texts", 1),
+    ] {
+        let site = Site::new();
+        site.store.edit("news", |feed| {
+            // Nothing waits in it.
+            feed.state.next_decision_at = None;
+            let item = &mut feed.items[3];
+            item.shared.conflicts = vec![item.shared.winner.clone()];
+        });
+        let bearer = format!("Bearer {TOKEN}");
+        let mut headers = vec![accept];
+        headers.extend(path.starts_with("/api").then_some(("authorization", &*bearer)));
+        let ask = async || {
+            let answer = site.get_with(path, &headers).await;
+            assert_eq!(answer.status(), 200, "{path}");
+            text(answer).await
+        };
+        let first = ask().await;
+        for _ in 0..5 {
+            assert_eq!(ask().await, first, "{path}");
+        }
+        assert_eq!(site.store.reads_of(class), reads, "{path}");
+        assert!(class != "texts" || site.store.reads_of("unsettled") == 0, "{path}");
+        site.store.edit("news", |feed| feed.state.living = 99);
+        ask().await;
+        assert_eq!(site.store.reads_of(class), 2 * reads, "{path}");
     }
-    assert_eq!(site.store.reads_of("texts"), 2, "once for people and once as data");
-    assert_eq!(site.store.reads_of("unsettled"), 0);
-    site.store.edit("news", |_| {});
-    assert_eq!(site.get("/feeds/news/conflicts").await.status(), 200);
-    assert_eq!(site.store.reads_of("texts"), 3);
-}
-
-#[tokio::test]
-async fn the_page_about_a_feed_is_made_once() {
     let site = Site::new();
-    // Nothing waits in it.
-    site.store.edit("news", |feed| feed.state.next_decision_at = None);
-    let first = site.text("/feeds/news/about").await;
-    let snapshots = site.store.reads_of("unsettled");
-    assert_eq!(snapshots, 1, "the ledger is read once");
-    for _ in 0..5 {
-        assert_eq!(site.text("/feeds/news/about").await, first);
-    }
-    assert_eq!(site.store.reads_of("unsettled"), snapshots);
+    let page = async || site.text("/").await;
+    page().await;
+    let fails = PollStatus { failures: 17, ..polling() };
+    site.polling.tell(&record("news", FeedStanding::Active), fails);
+    assert!(page().await.contains("17 in a row"));
+    site.store.set_record(&record("added", FeedStanding::Active));
+    assert!(page().await.contains("/feeds/added/about"));
 }

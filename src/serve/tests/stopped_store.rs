@@ -4,27 +4,6 @@ use super::*;
 
 const CAUSE: &str = "the store could not make a write durable: /data: no space left";
 
-#[tokio::test]
-async fn what_was_made_before_is_served_while_the_store_is_closed() {
-    let site = Site::new();
-    let before = site.get("/feeds/news").await;
-    let tag = header(&before, "etag").to_owned();
-    let before = bytes(before).await;
-    site.store.set_stop(stopped(CAUSE));
-    assert_eq!(bytes(site.get("/feeds/news").await).await, before);
-    let same = site.get_with("/feeds/news", &[("if-none-match", &tag)]).await;
-    assert_eq!(same.status(), 304);
-    for path in ["/feeds/news/complete", "/feeds/radio", "/feeds/news/items/a"] {
-        let answer = site.get(path).await;
-        assert_eq!(header(&answer, "retry-after"), "30", "{path}");
-        let said = problem(answer, 503).await["detail"].as_str().unwrap().to_owned();
-        assert!(said.contains("opened again"), "{path}: {said}");
-    }
-    // As soon as it is open, everything is there.
-    site.store.set_stop(None);
-    assert_eq!(site.get("/feeds/radio").await.status(), 200);
-}
-
 /// Who was told of the change, or got it from another gateway, would take the older document for the newest.
 #[tokio::test]
 async fn nothing_older_than_what_is_published_is_served_while_the_store_is_closed() {
@@ -89,9 +68,6 @@ async fn who_watches_the_gateway_is_told_that_the_store_stopped() {
     let site = Site::new();
     assert_eq!(site.get("/").await.status(), 200);
     site.store.set_stop(stopped(CAUSE));
-    let said = problem(site.get("/readyz").await, 503).await["detail"].as_str().unwrap().to_owned();
-    said.assert_shows(&["no space left", &at(-60).to_string(), &at(5).to_string(), "3 tries"]);
-    assert_eq!(site.get("/healthz").await.status(), 200);
     site.metrics_with(&["tidegate_store_up 0", "tidegate_store_takes_in 0"]).await;
     site.text("/").await.assert_shows(&["no space left", "/feeds/news"]);
     // Also where nothing was ever read.
@@ -99,6 +75,43 @@ async fn who_watches_the_gateway_is_told_that_the_store_stopped() {
     early.store.set_stop(stopped(CAUSE));
     early.text("/metrics").await;
     early.text("/").await;
+}
+
+/// A gateway that is not ready is alive all the same.
+#[tokio::test]
+async fn who_watches_the_gateway_is_told_why_it_is_not_ready() {
+    fn site(site: Site, change: impl FnOnce(&Site)) -> Site {
+        change(&site);
+        site
+    }
+    let silent = site(freshness::behind(), |site| {
+        site.store.set_unseen(true);
+        site.store.set_age(Some(Duration::from_secs(35)));
+    });
+    let unread = site(freshness::behind(), |site| {
+        site.store.set_unseen(true);
+        site.store.set_stop(Some(freshness::unread()));
+    });
+    for (site, words) in [
+        (site(Site::new(), |site| site.closing.cancel()), &["shutting down"][..]),
+        (
+            site(Site::new(), |site| site.store.set_stop(stopped(CAUSE))),
+            &["no space left", "2026-11-20T16:19:05Z", "2026-11-20T16:20:10Z", "3 tries"],
+        ),
+        (
+            site(Site::announcing(), |site| site.store.set_age(Some(Duration::from_secs(17)))),
+            &["the database has not answered for 17 seconds"],
+        ),
+        (silent, &["has not answered for 35 seconds"]),
+        (unread, &["it went back behind what was shown"]),
+    ] {
+        let looks = site.store.looks();
+        let said = problem(site.get("/readyz").await, 503).await["detail"].to_string();
+        said.assert_shows(words);
+        // What is known is answered at once, to a load balancer that does not wait.
+        assert!(!said.contains("35 seconds") || site.store.looks() == looks, "{said}");
+        assert_eq!(site.get("/healthz").await.status(), 200);
+    }
 }
 
 #[tokio::test]

@@ -52,42 +52,6 @@ async fn a_document_says_what_changed_and_where_the_others_are() {
     problem(Site::new().get("/sup.json").await, 404).await;
 }
 
-#[tokio::test]
-async fn a_feed_leads_to_the_document_that_lists_it_with_304_as_well() {
-    let site = Site::announcing();
-    site.store.announce(-2, &["news"]);
-    let first = site.get("/feeds/news").await;
-    let tag = header(&first, "etag").to_owned();
-    let again = site.get_with("/feeds/news", &[("if-none-match", &tag)]).await;
-    assert_eq!(again.status(), 304);
-    let listed = document(&site, "/sup.json").await;
-    for answer in [first, again] {
-        let place = tidegate_core::sup::in_header(header(&answer, "x-sup-id")).unwrap();
-        assert_eq!(place.document, "https://feeds.example.org/sup.json");
-        assert_eq!(place.id, listed.updates[0].id);
-        let link = header(&answer, "link").split(", ").find(|link| link.contains("#sup")).unwrap();
-        assert_eq!(tidegate_core::sup::in_links(link, "http://x/"), Some(place));
-        assert!(link.ends_with("; type=\"application/json\"; title=\"Updates Feed\""));
-    }
-}
-
-#[tokio::test]
-async fn documents_have_tags_and_are_compressed() {
-    let site = Site::announcing();
-    site.store.announce(-2, &["news"]);
-    let plain = site.get("/sup.json").await;
-    let tag = header(&plain, "etag").to_owned();
-    for coding in ["gzip", "zstd"] {
-        let packed = site.get_with("/sup.json", &[("accept-encoding", coding)]).await;
-        assert_eq!(header(&packed, "content-encoding"), coding);
-        assert_ne!(header(&packed, "etag"), tag);
-    }
-    let same = site.get_with("/sup.json", &[("if-none-match", &tag)]).await;
-    assert_eq!((same.status().as_u16(), header(&same, "etag")), (304, &*tag));
-    let head = site.ask(request("HEAD", "/sup.json", &[], "")).await;
-    assert_eq!(header(&head, "content-length"), bytes(plain).await.len().to_string());
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_change_is_listed_within_a_second_and_one_build_serves_all() {
     let site = Site::announcing();
