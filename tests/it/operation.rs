@@ -148,6 +148,7 @@ async fn a_folder_at_its_limit_takes_nothing_new_in_until_the_limit_is_raised() 
     let put =
         async |name: &str| call("PUT", &format!("/api/v1/feeds/{name}"), "{\"local\": true}").await;
     assert_eq!(put("first").await.0, 201);
+    std::fs::write(folder.join("tidegate-data/more"), [7; 4096]).unwrap();
     write(folder, &text("1KiB"));
     process.signal("HUP").await;
     let is_full = async || process.get("/readyz").await.contains("store.max_size");
