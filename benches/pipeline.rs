@@ -9,41 +9,13 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
-use tidegate_core::model::{
-    BodyPrints, EndpointId, FeedName, FeedOptions, Snapshot, Time, VERSIONS_PER_DAY,
-};
+use tidegate_core::model::{BodyPrints, EndpointId, FeedName, FeedOptions, Time};
 use tidegate_format::parse::{self, Limits};
 use tidegate_format::render::{self, Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
-use tidegate_judge::archive;
-use tidegate_judge::record::{self, Observation};
+use tidegate_judge::{record, testing};
 use tidegate_store::{Select, Store, View};
 
 const PARAGRAPH: &str = "&lt;p&gt;The keeper noted the wind, the &lt;a href=\"https://light.example/log?utm_source=rss\"&gt;log&lt;/a&gt; and the ships, &amp;amp; wound the clock.&lt;/p&gt;\n";
-
-struct Gate {
-    endpoint: EndpointId,
-    feed: FeedName,
-    options: FeedOptions,
-}
-
-impl Gate {
-    fn round<'a>(&'a self, snapshot: Option<&'a Snapshot>, now: Time) -> Observation<'a> {
-        Observation {
-            feed: &self.feed,
-            url: "",
-            endpoint: &self.endpoint,
-            options: &self.options,
-            snapshot,
-            now,
-            window: Duration::from_secs(30 * 86_400),
-            versions_per_day: VERSIONS_PER_DAY,
-            aged: now,
-            tombstones: tidegate_judge::record::TOMBSTONES_KEPT,
-            items: tidegate_judge::record::ITEMS_KEPT,
-            archives: archive::Policy::default(),
-        }
-    }
-}
 
 /// An RSS feed of about 50 KB: 32 items, the newest of which is number `newest`.
 fn rss(newest: usize) -> String {
@@ -96,34 +68,32 @@ fn ticks() -> u64 {
 fn changed_poll(c: &mut Criterion) {
     let folder = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let gate = Gate {
-        endpoint: EndpointId::own("bench.example").unwrap(),
-        feed: FeedName::new("light").unwrap(),
-        options: FeedOptions::default(),
-    };
+    let (endpoint, feed) =
+        (EndpointId::own("bench.example").unwrap(), FeedName::new("light").unwrap());
+    let options = FeedOptions::default();
     let start = Time::from_unix(1_800_000_000);
     let clock = Arc::new(ManualClock::at(start));
-    let store = Store::on_disk(folder.path(), Some(gate.endpoint.clone()), clock).unwrap();
+    let store = Store::on_disk(folder.path(), Some(endpoint.clone()), clock).unwrap();
     let limits = Limits::default();
     let at = |newest: usize| start.plus(Duration::from_secs(600 * newest as u64));
     let judged = |text: &str, newest: usize| {
-        let snapshot = runtime.block_on(store.snapshot(&gate.feed)).unwrap();
+        let snapshot = runtime.block_on(store.snapshot(&feed)).unwrap();
         let bytes = text.as_bytes();
         let decoded = parse::decode(bytes, Some("application/rss+xml"), &limits).unwrap();
         let document = parse::document(&decoded.text, None, &limits).unwrap();
-        let round = gate.round(snapshot.as_ref(), at(newest));
+        let round = testing::round(&feed, &endpoint, &options, snapshot.as_ref(), at(newest));
         record::take_in(&round, &document, BodyPrints::default()).unwrap()
     };
     let committed = |newest: usize| {
         let change = judged(&rss(newest), newest).change.unwrap();
         runtime.block_on(store.commit(change)).unwrap();
     };
-    let view = || runtime.block_on(store.view(&gate.feed, Select::Current)).unwrap().unwrap();
+    let view = || runtime.block_on(store.view(&feed, Select::Current)).unwrap().unwrap();
     let rendered =
         |view: &View| render::document(&reader_page(view, &addresses(), &HistoryPlace::default()));
     committed(40);
     let (text, shown) = (rss(41), rendered(&view()));
-    let snapshot = runtime.block_on(store.snapshot(&gate.feed)).unwrap();
+    let snapshot = runtime.block_on(store.snapshot(&feed)).unwrap();
     let document = parse::document(&text, None, &limits).unwrap();
     let mut group = c.benchmark_group("changed poll");
     group.throughput(Throughput::Bytes(text.len() as u64));
@@ -134,14 +104,14 @@ fn changed_poll(c: &mut Criterion) {
         });
     });
     group.bench_function("read the ledger", |b| {
-        b.iter(|| black_box(runtime.block_on(store.snapshot(&gate.feed)).unwrap()));
+        b.iter(|| black_box(runtime.block_on(store.snapshot(&feed)).unwrap()));
     });
     group.bench_function("judge and record", |b| {
-        let round = gate.round(snapshot.as_ref(), at(41));
+        let round = testing::round(&feed, &endpoint, &options, snapshot.as_ref(), at(41));
         b.iter(|| black_box(record::take_in(&round, &document, BodyPrints::default()).unwrap()));
     });
     group.bench_function("judge and record, a new feed", |b| {
-        let round = gate.round(None, at(41));
+        let round = testing::round(&feed, &endpoint, &options, None, at(41));
         b.iter(|| {
             let document = parse::document(&text, None, &limits).unwrap();
             black_box(record::take_in(&round, &document, BodyPrints::default()).unwrap())

@@ -1,20 +1,19 @@
 #!/usr/bin/env python3
-"""Makes the pictures of the documentation from the demonstration, in three minutes. Standard library only.
+"""Makes the pictures of the documentation from the demonstration, in three minutes. Needs playwright from PyPI.
 
     docs/images/make.py --bin target/release/tidegate --browser chromium --out docs/images
 """
 
-import base64
-import json
 import pathlib
+import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "scripts"))
-from browser_pipe import Browser, free_the_pipe  # noqa: E402
+from playwright.sync_api import sync_playwright  # noqa: E402
+
 from stage import WAIT, given  # noqa: E402
 
 # How long the demonstration runs until it has shown everything, in seconds.
@@ -28,39 +27,27 @@ PICTURES = {
 
 def take(browser, base, out):
     """Takes the pictures."""
-    browser.call(
-        "Emulation.setDeviceMetricsOverride", width=1180, height=700, deviceScaleFactor=1, mobile=False,
-    )
+    page = browser.new_page(viewport={"width": 1180, "height": 700})
     for name, (path, element) in PICTURES.items():
-        browser.go(base + path)
-        box = browser.value(
-            "(r => [r.x, r.y, r.width, r.height])"
-            f"(document.querySelector({json.dumps(element)}).getBoundingClientRect())"
-        )
-        clip = dict(zip(["x", "y", "width", "height"], box), scale=1)
-        done = browser.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
-        (out / f"{name}.png").write_bytes(base64.b64decode(done["data"]))
+        page.goto(base + path)
+        page.locator(element).screenshot(path=out / f"{name}.png")
 
 
 def main():
-    call = given()
-    free_the_pipe()
+    call = given("bin", "browser", "out")
     demo = subprocess.Popen(
         [call.bin, "demo", "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )
     base = demo.stdout.readline().removeprefix("listening on ").strip()
-    with tempfile.TemporaryDirectory() as profile:
-        try:
-            # It writes less than a pipe holds until then.
-            time.sleep(STORY)
-            browser = Browser(call.browser, profile)
-            try:
-                take(browser, base, call.out)
-            finally:
-                browser.end()
-        finally:
-            demo.terminate()
-            demo.wait(timeout=WAIT)
+    try:
+        # It writes less than a pipe holds until then.
+        time.sleep(STORY)
+        path = shutil.which(call.browser)
+        with sync_playwright() as browsers, browsers.chromium.launch(executable_path=path, args=["--no-sandbox"]) as browser:
+            take(browser, base, call.out)
+    finally:
+        demo.terminate()
+        demo.wait(timeout=WAIT)
 
 
 if __name__ == "__main__":

@@ -14,15 +14,13 @@ use tidegate_config as config;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{
     BodyPrints, Completeness, EndpointId, FeedDocument, FeedName, FeedOptions, Format, Tick, Time,
-    VERSIONS_PER_DAY,
 };
-use tidegate_core::xml::doc::testing;
+use tidegate_core::xml::doc;
 use tidegate_core::xml::plain_address;
 use tidegate_core::{sup, websub};
 use tidegate_format::parse::{self, Limits};
 use tidegate_format::render::{self, Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
-use tidegate_judge::record::{self, Observation};
-use tidegate_judge::{archive, news, same_item};
+use tidegate_judge::{news, record, same_item, testing};
 use tidegate_store::{Select, Store};
 
 /// What stands between the two feeds of [`merge`]: a byte that no UTF-8 text has.
@@ -31,7 +29,6 @@ pub const BETWEEN: u8 = 0xFF;
 const ENTRIES_TAKEN: usize = 200;
 /// 2026-01-01T00:00:00Z.
 const NOW: Time = Time::from_unix(1_767_225_600);
-const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// A SUP document and what is made of it, and what leads to one.
 pub fn sup(data: &[u8]) {
@@ -73,7 +70,7 @@ pub fn websub(data: &[u8]) {
 pub fn tree(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     if text.contains('<') {
-        testing::check(&text);
+        doc::testing::check(&text);
     }
 }
 
@@ -99,21 +96,22 @@ pub fn document(data: &[u8]) {
         assert!(feed.skeleton.text.get(range.clone()).is_some());
     }
     if feed.format != Format::JsonFeed {
-        mended(&feed);
+        comes_back_whole(&feed);
     }
     if feed.entries.len() <= ENTRIES_TAKEN {
         taken(&feed);
     }
 }
 
-/// Repaired entries in the repaired skeleton are a document that is whole.
-fn mended(feed: &FeedDocument<'_>) {
+/// Repaired entries in the repaired skeleton are a document that is whole; its text.
+pub fn comes_back_whole(feed: &FeedDocument<'_>) -> String {
     let (before, behind) = feed.skeleton.text.split_at(feed.skeleton.slots.entries);
     let entries: String = feed.entries.iter().map(|entry| entry.markup.as_ref()).collect();
     let text = format!("{before}{entries}{behind}");
     let again = parse::document(&text, None, &Limits::default()).unwrap();
     assert_eq!(again.completeness, Completeness::Full);
     assert_eq!(again.entries.len(), feed.entries.len());
+    text
 }
 
 /// Nothing in memory has to be waited for.
@@ -137,20 +135,8 @@ fn taken(feed: &FeedDocument<'_>) {
     let settles = if shares { 2 } else { 1 };
     for hour in 0..=settles {
         let snapshot = ready(store.snapshot(&name)).unwrap();
-        let round = Observation {
-            url: "",
-            feed: &name,
-            endpoint: store.endpoint(),
-            options: &options,
-            snapshot: snapshot.as_ref(),
-            now: NOW.plus(Duration::from_secs(hour * 3600)),
-            aged: NOW.plus(Duration::from_secs(hour * 3600)),
-            tombstones: tidegate_judge::record::TOMBSTONES_KEPT,
-            window: 30 * DAY,
-            versions_per_day: VERSIONS_PER_DAY,
-            items: tidegate_judge::record::ITEMS_KEPT,
-            archives: archive::Policy::default(),
-        };
+        let now = NOW.plus(Duration::from_secs(hour * 3600));
+        let round = testing::round(&name, store.endpoint(), &options, snapshot.as_ref(), now);
         let verdict = record::take_in(&round, feed, BodyPrints::default()).unwrap();
         if hour == settles {
             assert_eq!(verdict.events(), [], "the same document again is no news");

@@ -140,13 +140,5 @@ mod tests {
         let inner = io::Error::new(io::ErrorKind::AddrInUse, "the address is in use");
         let error = AppError::run("127.0.0.1:1 cannot be listened on", inner);
         assert_eq!(error.report(), "127.0.0.1:1 cannot be listened on: the address is in use");
-        let missing = tidegate_config::load(
-            Some(std::path::Path::new("/nowhere/x.toml")),
-            tidegate_config::Variables::default(),
-            &tidegate_config::Overrides::default(),
-        );
-        let report = AppError::from(missing.unwrap_err()).report();
-        assert!(report.starts_with("the configuration file /nowhere/x.toml cannot be read"));
-        assert!(report.contains("No such file"), "{report}");
     }
 }

@@ -134,14 +134,6 @@ pub struct PullOptions {
     pub max_bytes: usize,
 }
 
-impl PullOptions {
-    /// A pull with the limits that hold where none are given.
-    pub const fn new(url: Url, into: PathBuf) -> Self {
-        let PullLimits { requests, bytes, .. } = PullLimits::STANDARD;
-        Self { url, into, max_requests: requests, max_bytes: bytes }
-    }
-}
-
 /// The feed and its complete feed are two requests.
 fn at_least_two(text: &str) -> Result<usize, String> {
     let number = text.parse::<usize>().map_err(|error| error.to_string())?;
@@ -163,30 +155,4 @@ pub struct SupOptions {
     /// How often to look [default: once a period]
     #[arg(long, value_name = "DURATION", value_parser = interval)]
     pub every: Option<Duration>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn without_a_file_the_command_line_stands_over_the_defaults() {
-        let overrides = Overrides { data: Some("d".into()), ..Overrides::default() };
-        let loaded = ConfigSource::File { path: None, overrides }.load().unwrap();
-        assert_eq!(loaded.config.store.path, PathBuf::from("d"));
-        assert_eq!(loaded.config.polling, Config::default().polling);
-    }
-
-    #[test]
-    fn the_file_is_read_anew_each_time() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("t.toml");
-        let settings =
-            ConfigSource::File { path: Some(path.clone()), overrides: Overrides::default() };
-        assert!(settings.load().is_err());
-        std::fs::write(&path, "[publish]\narchive_entries = 7").unwrap();
-        assert_eq!(settings.load().unwrap().config.publish.archives.entries, 7);
-        std::fs::write(&path, "[publish]\narchive_entries = 8").unwrap();
-        assert_eq!(settings.load().unwrap().config.publish.archives.entries, 8);
-    }
 }

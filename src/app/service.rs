@@ -9,8 +9,6 @@ use std::time::Duration;
 use tidegate_store::Store;
 use tokio::time::{sleep, timeout};
 
-/// The longest status that is told, in bytes.
-const STATUS_LIMIT: usize = 200;
 /// The store is asked so many times in the time that the watchdog allows, and has as long to answer: the
 /// watchdog is told after half of that time at the latest.
 const BEATS: u32 = 4;
@@ -38,7 +36,7 @@ pub(super) fn listener() -> Result<Option<TcpListener>, AppError> {
 pub(super) async fn tell_ready(gateway: &Gateway) {
     let feeds = gateway.store().feed_list().await.map_or(0, |feeds| feeds.len());
     let status = format!("listening on {}, {feeds} feeds", gateway.origin());
-    tell(&[NotifyState::Ready, NotifyState::Status(shortened(&status))]);
+    tell(&[NotifyState::Ready, NotifyState::Status(&status)]);
 }
 
 /// Tells it that the configuration is read again.
@@ -76,11 +74,6 @@ async fn answers(asking: impl Future, within: Duration) -> bool {
     timeout(within, asking).await.is_ok()
 }
 
-/// The status as far as it is told.
-fn shortened(status: &str) -> &str {
-    status.get(..status.len().min(STATUS_LIMIT)).unwrap_or("running")
-}
-
 fn tell(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::warn!(%error, "the service manager could not be told");
@@ -100,11 +93,5 @@ mod tests {
         assert!(answers(sleep(WITHIN / 2), WITHIN).await);
         assert!(!answers(std::future::pending::<()>(), WITHIN).await);
         assert!(!answers(sleep(WITHIN * 2), WITHIN).await);
-    }
-
-    #[test]
-    fn a_status_is_shortened() {
-        assert_eq!(shortened("listening"), "listening");
-        assert_eq!(shortened(&"a".repeat(STATUS_LIMIT + 1)).len(), STATUS_LIMIT);
     }
 }

@@ -247,15 +247,6 @@ mod tests {
         assert_eq!(of(""), None);
     }
 
-    #[test]
-    fn a_token_file_that_is_missing_is_named() {
-        let mut config = Config::default();
-        config.server.admin_token = Some(SecretSource::File("/nowhere/token".to_owned()));
-        let error = admin_token(&config, None).map(|_| ()).unwrap_err();
-        assert!(error.report().contains("/nowhere/token"), "{}", error.report());
-        assert_eq!(error.exit_status(), 2);
-    }
-
     /// A service manager starts the gateway again then.
     #[test]
     fn an_own_token_that_cannot_be_read_is_no_wrong_input() {

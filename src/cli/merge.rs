@@ -1,9 +1,6 @@
 //! `tidegate merge LOCAL INCOMING`: two SSE feed files become one (SSE 1.0 section 3.3), in LOCAL's
 //! format and dialect, with everything in LOCAL that is not concerned kept byte for byte.
 
-#[cfg(test)]
-mod tests;
-
 pub use tidegate_format::pull::{Side, merged};
 
 use super::outline;

@@ -1,7 +1,5 @@
 use super::*;
 use axum::http::HeaderValue;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 fn script() -> Script {
     Script::new(Time::from_unix(1_795_191_605), Duration::from_secs(4))
@@ -108,38 +106,4 @@ fn the_start_says_where_to_look_in_a_few_lines() {
     );
     assert!(said.lines().count() <= 6, "two lines stand before it");
     insta::assert_snapshot!(said);
-}
-
-#[tokio::test]
-async fn the_server_serves_all_and_stops_when_told() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let shutdown = CancellationToken::new();
-    let (steps, step) = watch::channel(0);
-    let server = tokio::spawn(publisher(listener, script(), step, shutdown.clone()));
-    for (path, status, part) in [
-        (LIGHTHOUSE, "200 OK", "Skerry Rock"),
-        (HARBOUR, "200 OK", "harbour office"),
-        (PILOTS, "200 OK", "tide board"),
-        ("/else", "404 Not Found", "only three"),
-    ] {
-        let answer = ask(address, path).await;
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
-        assert!(answer.contains(part), "{answer}");
-    }
-    assert!(ask(address, HARBOUR).await.contains("</rss>"));
-    steps.send_replace(14);
-    assert!(!ask(address, HARBOUR).await.contains("</rss>"), "it goes on as it is told");
-    shutdown.cancel();
-    server.await.unwrap().unwrap();
-}
-
-/// What a server answers.
-async fn ask(address: SocketAddr, path: &str) -> String {
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    answer
 }

@@ -18,8 +18,8 @@ pub mod probe;
 pub mod record;
 mod rules;
 pub mod same_item;
-#[cfg(test)]
-mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod window;
 
 pub use document::{HOLD_LOOKS, HoldTerms, hold_terms};

@@ -1,5 +1,7 @@
 //! What tests of several rules stand on.
 
+#![allow(clippy::unwrap_used)]
+
 use crate::archive;
 use crate::record::{ITEMS_KEPT, Observation, TOMBSTONES_KEPT};
 use std::time::Duration;

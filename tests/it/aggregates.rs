@@ -1,12 +1,13 @@
 //! One feed out of several: a plain one, one of the gateway's own, and an aggregate of aggregates.
 
 use crate::support::gateways::{Running, until};
+use crate::support::name;
 use crate::support::publisher::{Answer, Publisher};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tidegate_core::model::{
-    FeedName, FeedOptions, FeedRecord, FeedSource, Item, Origin, SharingOptions, SyncId,
+    FeedOptions, FeedRecord, FeedSource, Item, Origin, SharingOptions, SyncId,
 };
 use tidegate_judge::record::local::{Act, CheckedEntry, EntryFields};
 use tidegate_serve::PutMode;
@@ -52,10 +53,6 @@ fn rss(title: &str, items: &[(String, String, String)]) -> Answer {
          <description>d</description>{items}</channel></rss>"
     );
     Answer::document("application/rss+xml", xml)
-}
-
-fn name(feed: &str) -> FeedName {
-    FeedName::new(feed).unwrap()
 }
 
 async fn start(feeds: &str) -> Running {

@@ -3,19 +3,17 @@
 
 use crate::support::gateways::{Running, until};
 use crate::support::publisher::{Answer, Publisher};
-use crate::support::{SITE, atom, post};
+use crate::support::{days, name};
 use std::time::Duration;
-use tidegate_core::model::FeedName;
 
 const FEEDS: [&str; 2] = ["ash", "birch"];
 /// Longer than a poll waits that a document calls for: five seconds, ten where the last one found nothing.
 const QUIET: Duration = Duration::from_secs(12);
 
 fn says(publisher: &Publisher, feed: &str, text: &str) {
-    let mut posts: Vec<_> = (1..=10).rev().map(post).collect();
+    let mut posts = days(1..=10);
     text.clone_into(&mut posts[0].text);
-    let answer = Answer::document("application/atom+xml", atom(SITE, &posts));
-    publisher.set(&format!("/{feed}"), answer);
+    publisher.set(&format!("/{feed}"), Answer::atom(&posts));
 }
 
 /// A gateway that polls when it is told to, and at the start, when every feed has a document.
@@ -30,10 +28,6 @@ async fn gateway(address: impl Fn(&str) -> String, tables: &str) -> Running {
         until("a document", async || gateway.store().state(&feed).await.unwrap().is_some()).await;
     }
     gateway
-}
-
-fn name(feed: &str) -> FeedName {
-    FeedName::new(feed).unwrap()
 }
 
 async fn why(gateway: &Running, feed: &str) -> String {

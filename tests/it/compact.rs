@@ -11,7 +11,6 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tidegate_core::clock::{Clock, SystemClock};
-use tidegate_core::model::FeedName;
 use tidegate_store::portable::ExportDigest;
 use tidegate_store::{Epoch, Retention, Store};
 
@@ -167,7 +166,7 @@ async fn what_was_taken_out_is_in_no_file() {
         assert_eq!(told["was_redacted"], false, "{told}");
     }
     gateway.stop().await;
-    let name = FeedName::new("news").unwrap();
+    let name = crate::support::name("news");
     with_store(&gate.data, async |store| {
         let retention = Retention { versions: 1, ..Retention::default() };
         let pruned = store.prune(&name, &retention, SystemClock.now()).await.unwrap();

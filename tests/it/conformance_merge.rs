@@ -15,12 +15,12 @@ fn cases() -> Vec<PathBuf> {
     cases
 }
 
-fn items(text: &str) -> Vec<Shared<String>> {
+pub fn items(text: &str) -> Vec<Shared<String>> {
     shared_items::with(shared_items::items(text), |markup| markup.card.title.clone())
 }
 
 /// Items by id in the form of `expected.json`, conflicts in an order of their own.
-fn shown(items: &[Shared<String>]) -> Value {
+pub fn shown(items: &[Shared<String>]) -> Value {
     let items = items
         .iter()
         .map(|item| (item.winner.id.to_string(), shown_version(&item.winner, &item.conflicts)));

@@ -10,47 +10,9 @@ mod signs;
 mod stories;
 use crate::support;
 
-use support::{Gate, Post, SITE, atom, kinds, post, rss};
+use support::{Gate, Post, SITE, atom, days, kinds, rss};
 use tidegate_core::model::EventKind::*;
 use tidegate_store::Select;
-
-pub fn days(range: std::ops::RangeInclusive<u32>) -> Vec<Post> {
-    range.rev().map(post).collect()
-}
-
-#[tokio::test]
-async fn a_source_with_a_window_of_its_own_deletes_nothing_however_the_others_slide() {
-    let of = |site: &str, day: u32| {
-        let link = format!("http://{site}.example/{day}");
-        let title = format!("What {site} says on day {day}");
-        Post { id: link.clone(), link, title, ..post(day) }
-    };
-    let merged = |mut posts: Vec<Post>| {
-        posts.sort_by_key(|p| std::cmp::Reverse((p.day, p.link.clone())));
-        posts
-    };
-    let blog = |today: u32| (today - 9..=today).map(|day| of("blog", day)).collect::<Vec<_>>();
-    let mut gate = Gate::new().await;
-    for today in 40..61_u32 {
-        let weekly = (0..=today).rev().filter(|day| day % 7 == 0).take(2);
-        let posts = [blog(today), weekly.map(|day| of("podcast", day)).collect()].concat();
-        let events = kinds(&gate.posts(&merged(posts)).await);
-        assert!(!events.contains(&Deleted), "day {today}: {events:?}");
-        gate.later(24);
-    }
-    // A source that is dropped was not deleted.
-    let mut gate = Gate::new().await;
-    let both = merged([blog(60), [59, 57, 55].map(|day| of("wiki", day)).to_vec()].concat());
-    for posts in [both.clone(), both, merged(blog(60))] {
-        gate.posts(&posts).await;
-        gate.later(24);
-    }
-    for _ in 0..4 {
-        gate.same().await;
-        gate.later(12);
-    }
-    assert!(!gate.store_events().await.contains(&Deleted));
-}
 
 /// Since when each item is shown as it is: (title, render revision), in the reader's order.
 async fn touched(gate: &Gate) -> Vec<(u32, u64)> {

@@ -2,9 +2,8 @@
 
 use crate::support;
 
-use crate::judgement::days;
 use proptest::prelude::*;
-use support::{Gate, Post, kinds, post};
+use support::{Gate, Post, days, kinds, post};
 use tidegate_core::model::{EventKind::*, Ignore, NoiseClass};
 use tidegate_store::Select;
 

@@ -4,10 +4,10 @@
 //! `TIDEGATE_KILLS` sets how many times; a few where it is not set.
 
 use crate::support::Dice;
+use crate::support::document::Document;
 use crate::support::gateways::Paper;
 use crate::support::process::Process;
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A feed that is different at every step: posts are added, edited and lost.
@@ -33,41 +33,9 @@ fn document(step: u64) -> String {
     xml + "</channel></rss>"
 }
 
-/// What one gateway has shown or acknowledged so far; nothing of it may go back.
-#[derive(Default, Debug)]
-struct Shown {
-    until: String,
-    updates: BTreeMap<String, u64>,
-}
-
-fn attribute<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    text.split_once(&format!(" {name}=\""))?.1.split_once('"').map(|(value, _)| value)
-}
-
-impl Shown {
-    fn check(&mut self, complete: &str, round: u32) {
-        let sharing = complete.split_once("<sx:sharing").expect("sx:sharing").1;
-        let until = attribute(sharing, "until").expect("until").to_owned();
-        assert!(until >= self.until, "round {round}: until went from {} to {until}", self.until);
-        self.until = until;
-        let mut now = BTreeMap::new();
-        for sync in complete.split("<sx:sync").skip(1) {
-            let tag = sync.split('>').next().unwrap();
-            let id = attribute(tag, "id").unwrap().to_owned();
-            let updates: u64 = attribute(tag, "updates").unwrap().parse().unwrap();
-            let histories = sync.split("</sx:sync").next().unwrap().matches("<sx:history").count();
-            assert!(histories as u64 >= 1.min(updates), "round {round}: {id} lost its history");
-            now.insert(id, updates);
-        }
-        for (id, before) in &self.updates {
-            let after = now.get(id);
-            assert!(
-                after >= Some(before),
-                "round {round}: {id} had {before} updates, has {after:?}"
-            );
-        }
-        self.updates = now;
-    }
+/// Up to when the complete view says that it has all changes.
+async fn shown(process: &Process) -> String {
+    Document::read(&process.get("/feeds/churn/complete").await).until.unwrap()
 }
 
 fn seen(epoch: &Value, change: &Value) -> String {
@@ -126,7 +94,11 @@ async fn nothing_goes_back_when_it_is_killed() {
     let paper = Paper::start("application/rss+xml", &document(0)).await;
     let feed = format!("[[feed]]\nname = \"churn\"\nurl = \"{}\"\n", paper.url);
     let config = format!("[store]\npath = \"data\"\n{feed}");
-    let mut shown = Shown::default();
+    let mut last = String::new();
+    let not_before = |until: String, last: &mut String| {
+        assert!(until >= *last, "it went from {last} to {until}");
+        *last = until;
+    };
     let begin = || ("0".to_owned(), Vec::new());
     let (mut polled, mut streamed) = (begin(), begin());
     let (mut acknowledged, mut step) = (0, 0);
@@ -134,7 +106,7 @@ async fn nothing_goes_back_when_it_is_killed() {
     for round in 0..kills {
         let mut process = Process::configured(folder.path(), &config).await;
         if round > 0 {
-            shown.check(&process.get("/feeds/churn/complete").await, round);
+            not_before(shown(&process).await, &mut last);
         }
         let pause = Duration::from_millis(150 + dice.roll(700));
         let churn = async {
@@ -142,12 +114,10 @@ async fn nothing_goes_back_when_it_is_killed() {
                 step += 1;
                 paper.print(&document(step));
                 let report = process.poll("churn").await;
-                let until = report["until"].as_str().unwrap().to_owned();
-                assert!(until >= shown.until, "until went from {} to {until}", shown.until);
-                shown.until = until;
+                not_before(report["until"].as_str().unwrap().to_owned(), &mut last);
                 acknowledged += 1;
                 // What is shown must not go back either.
-                shown.check(&process.get("/feeds/churn/complete").await, round);
+                not_before(shown(&process).await, &mut last);
             }
         };
         let killed = async {

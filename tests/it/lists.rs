@@ -1,7 +1,8 @@
 //! Subscription lists (OPML) as upstreams: compared, enriched and merged like feeds, and served as
 //! lists.
 
-use crate::support::gateways::{Paper, Running, address, gateway, get, name, poll, until};
+use crate::support::gateways::{Paper, Running, address, gateway, get, poll, until};
+use crate::support::name;
 use std::collections::{BTreeMap, HashSet};
 use tidegate::app::Gateway;
 use tidegate_core::model::{Count, Item};
@@ -100,7 +101,7 @@ fn versions(text: &str) -> BTreeMap<String, String> {
 }
 
 async fn items(gateway: &Gateway) -> BTreeMap<String, (Count, bool, String, String)> {
-    let view = gateway.store().view(&name(), Select::All).await.unwrap().unwrap();
+    let view = gateway.store().view(&name("news"), Select::All).await.unwrap().unwrap();
     let said = |item: Item| {
         let winner = item.shared.winner;
         let history = format!("{:?}", winner.history);
@@ -131,11 +132,11 @@ async fn a_list_is_served_as_the_list_that_it_is() {
     let all: HashSet<_> = feed.entries.iter().map(|entry| &entry.id).collect();
     assert_eq!((feed.entries.len(), all.len()), (10, 10));
     // Nothing of it changes, so nothing is written.
-    let before = gate.store().state(&name()).await.unwrap().unwrap().revision;
+    let before = gate.store().state(&name("news")).await.unwrap().unwrap().revision;
     poll(&gate).await;
     paper.print(&list(&nodes).replace("Thu, 01 Jan", "Fri, 02 Jan"));
     poll(&gate).await;
-    let state = gate.store().state(&name()).await.unwrap().unwrap();
+    let state = gate.store().state(&name("news")).await.unwrap().unwrap();
     assert_eq!(texts(&get(&gate, "").await).len(), 10);
     assert!(versions(&get(&gate, "").await).values().all(|version| version == "1"));
     assert!(state.revision.0 <= before.0 + 1, "one stamp of the list, and no version");
@@ -185,7 +186,7 @@ async fn what_is_moved_is_updated_and_nothing_else() {
     let complete = versions(&get(&gate, "/complete").await);
     let gone: Vec<_> = complete.iter().filter(|(_, version)| version.ends_with('x')).collect();
     assert!(matches!(gone[..], [(name, _)] if name == "/Delta"), "{gone:?}");
-    let events = gate.store().events(&name(), 100).await.unwrap();
+    let events = gate.store().events(&name("news"), 100).await.unwrap();
     let reasons: Vec<String> = events.into_iter().map(|event| event.reason).collect();
     assert!(reasons.iter().any(|reason| reason.contains("its position")), "{reasons:?}");
     let parents = reasons.iter().filter(|reason| reason.contains("outline:parent"));

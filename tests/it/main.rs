@@ -5,7 +5,6 @@
 #![allow(clippy::indexing_slicing, clippy::string_slice)]
 
 mod aggregates;
-mod backup;
 mod chain;
 mod compact;
 mod conformance_merge;

@@ -1,6 +1,7 @@
 //! The program as its operator runs it: what it says at the start, what a reload changes, settings of the
 //! environment, and what a service manager hears.
 
+use crate::support::gateways::until;
 use crate::support::process::{Process, TOKEN, run};
 use std::ffi::OsStr;
 use std::os::unix::net::UnixDatagram;
@@ -11,15 +12,9 @@ const WAIT: Duration = Duration::from_secs(30);
 
 /// The lines of the log when it has one with these words; it is waited for.
 async fn logged(folder: &Path, words: &str, times: usize) -> String {
-    let began = tokio::time::Instant::now();
-    loop {
-        let log = std::fs::read_to_string(folder.join("log")).unwrap();
-        if log.matches(words).count() >= times {
-            return log;
-        }
-        assert!(began.elapsed() < WAIT, "the log says nowhere {words:?}: {log}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let log = || std::fs::read_to_string(folder.join("log")).unwrap();
+    until(words, async || log().matches(words).count() >= times).await;
+    log()
 }
 
 fn write(folder: &Path, text: &str) {
@@ -103,22 +98,17 @@ impl Manager {
     }
 }
 
-/// Starts it below a service manager, whose watchdog allows so many microseconds.
-async fn start_managed(folder: &Path, watchdog: &str) -> (Manager, Process) {
-    write(folder, "[store]\nkind = \"memory\"\n");
-    let path = folder.join("notify");
-    let manager = Manager::listen(&path);
-    let environment =
-        [("NOTIFY_SOCKET", path.as_os_str()), ("WATCHDOG_USEC", OsStr::new(watchdog))];
-    let process = Process::start(folder, &environment).await;
-    (manager, process)
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_manager_hears_of_start_reload_life_and_end() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let (manager, process) = start_managed(folder, "800000").await;
+    write(folder, "[store]\nkind = \"memory\"\n");
+    let path = folder.join("notify");
+    let manager = Manager::listen(&path);
+    // In microseconds.
+    let watchdog = OsStr::new("800000");
+    let environment = [("NOTIFY_SOCKET", path.as_os_str()), ("WATCHDOG_USEC", watchdog)];
+    let process = Process::start(folder, &environment).await;
     let ready = manager.hear("READY=1");
     assert!(
         ready.contains(&format!("STATUS=listening on {}, 0 feeds", process.address)),
@@ -140,24 +130,6 @@ async fn a_service_manager_hears_of_start_reload_life_and_end() {
     process.stop_when_asked().await;
 }
 
-/// A process that is stopped in all its threads, as one that hangs, tells the watchdog nothing.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_process_that_hangs_tells_the_watchdog_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    let (manager, process) = start_managed(folder, "400000").await;
-    manager.hear("WATCHDOG=1");
-    process.signal("STOP").await;
-    manager.0.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-    let mut buffer = [0; 4096];
-    while manager.0.recv(&mut buffer).is_ok() {}
-    manager.0.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
-    assert!(manager.0.recv(&mut buffer).is_err(), "it hangs");
-    process.signal("CONT").await;
-    manager.hear("WATCHDOG=1");
-    process.stop().await;
-}
-
 #[tokio::test]
 async fn a_folder_at_its_limit_takes_nothing_new_in_until_the_limit_is_raised() {
     let folder = tempfile::tempdir().unwrap();
@@ -176,40 +148,27 @@ async fn a_folder_at_its_limit_takes_nothing_new_in_until_the_limit_is_raised() 
     let put =
         async |name: &str| call("PUT", &format!("/api/v1/feeds/{name}"), "{\"local\": true}").await;
     assert_eq!(put("first").await.0, 201);
-    let news = "{\"url\": \"http://127.0.0.1:1/feed.xml\"}";
-    assert_eq!(call("PUT", "/api/v1/feeds/news", news).await.0, 201);
-    let items = "/api/v1/feeds/first/items";
-    let (_, made) = call("POST", items, "{\"title\": \"One\"}").await;
-    let made: serde_json::Value = serde_json::from_str(&made).unwrap();
-    let item = format!("{items}/{}", made["sync_id"].as_str().unwrap());
+    std::fs::write(folder.join("tidegate-data/more"), [7; 4096]).unwrap();
     write(folder, &text("1KiB"));
     process.signal("HUP").await;
-    logged(folder, "the configuration was read again", 1).await;
-    let (status, said) = put("second").await;
-    assert_eq!(status, 507, "{said}");
-    assert!(said.contains("store.max_size") && said.contains("may take 1.0 KiB"), "{said}");
-    assert!(process.get("/readyz").await.contains("store.max_size"));
-    assert!(process.get("/").await.contains("store.max_size"), "the overview says so");
-    let metrics = process.get("/metrics").await;
-    for line in ["tidegate_store_takes_in 0", "tidegate_store_max_size_bytes 1024"] {
-        assert!(metrics.contains(line), "{line}");
-    }
+    let is_full = async || process.get("/readyz").await.contains("store.max_size");
+    until("the folder was measured", is_full).await;
     let subscription = format!(
         "hub.mode=subscribe&hub.callback=http://127.0.0.1:1/&hub.topic={}/feeds/first",
         process.address
     );
     for (method, path, body, refused) in [
-        ("POST", items, "{\"title\": \"Two\"}", 507),
-        ("PUT", &*item, "{\"title\": \"Changed\"}", 507),
-        ("POST", "/api/v1/feeds/news/poll", "", 507),
+        ("PUT", "/api/v1/feeds/second", "{\"local\": true}", 507),
+        ("POST", "/api/v1/feeds/first/items", "{\"title\": \"Two\"}", 507),
         ("POST", "/websub", &subscription, 503),
     ] {
         let (status, said) = call(method, path, body).await;
-        assert!(status == refused && said.contains("store.max_size"), "{path}: {status} {said}");
+        let is_said = said.contains("store.max_size") && said.contains("may take 1.0 KiB");
+        assert!(status == refused && is_said, "{path}: {status} {said}");
     }
-    // Reading goes on, and so does what takes nothing in.
-    assert!(process.get("/feeds/first").await.contains("One"));
-    assert_eq!(call("DELETE", &item, "").await.0, 200);
+    assert!(process.get("/").await.contains("store.max_size"), "the overview says so");
+    // What takes nothing in goes on.
+    assert_eq!(call("DELETE", "/api/v1/feeds/first?purge=true", "").await.0, 204);
     write(folder, "");
     process.signal("HUP").await;
     logged(folder, "the configuration was read again", 2).await;

@@ -1,7 +1,7 @@
 //! One document of each format, read for all it says: `tests/golden/parse` has what was read of each.
 
 use std::fmt::Write as _;
-use tidegate_core::model::{Completeness, Entry, FeedDocument};
+use tidegate_core::model::{Completeness, Entry, FeedDocument, Markup, Skeleton};
 use tidegate_format::parse::{Limits, decode, document, own};
 use url::Url;
 
@@ -14,50 +14,25 @@ fn fields<'e>(entry: &'e Entry<'_>) -> Vec<(&'e str, &'e str)> {
     entry.fields().iter().map(|f| (f.path.as_ref(), f.value.as_ref())).collect()
 }
 
-/// All that was read of a document; places of splices are between `‹` and `›`.
+/// All that was read of a document.
 fn describe(feed: &FeedDocument<'_>) -> String {
-    let mut said = format!("{:?}, {:?}\n{:#?}\n", feed.format, feed.completeness, feed.head);
-    for tombstone in &feed.tombstones {
-        let _ = writeln!(said, "\n== tombstone\n{tombstone:?}");
-    }
+    let FeedDocument { format, completeness, head, tombstones, .. } = feed;
+    let mut said = format!("{format:?}, {completeness:?}\n{head:#?}\n{tombstones:#?}\n");
     for entry in &feed.entries {
         let Entry { native_id, id_is_permalink, link, title, author, .. } = entry;
-        let dates = [entry.published, entry.updated].map(|date| date.map(|date| date.to_string()));
         let _ = writeln!(said, "\n== entry {native_id:?}, its address: {id_is_permalink}");
         let _ = writeln!(said, "{title:?} by {author:?} at {link:?}");
-        let _ = writeln!(said, "published and updated: {dates:?}");
+        let _ = writeln!(said, "published: {:?}, updated: {:?}", entry.published, entry.updated);
         for (path, value) in fields(entry) {
             let _ = writeln!(said, "    {path} = {value}");
         }
-        let markup = own(feed, entry);
-        let slots = &markup.slots;
-        let marked = marked(&markup.xml, [slots.id.clone(), slots.inner.map(|at| at..at)]);
-        let _ = writeln!(said, "{marked}\n{:?}", markup.context);
-        let element = slots.id_element.clone().map(|place| &markup.xml[place]);
-        let _ = writeln!(said, "id: {element:?}, attributes: {}", &markup.xml[..slots.attributes]);
         let is_whole = entry.markup == feed.text[entry.span.clone()];
         let _ = writeln!(said, "as it stands in the document: {is_whole}");
+        let Markup { xml, context, slots, card, .. } = own(feed, entry);
+        let _ = writeln!(said, "{xml}\n{slots:?}\n{context:?}\n{card:?}");
     }
-    let skeleton = &feed.skeleton;
-    let slots = &skeleton.slots;
-    let points = [slots.root_attributes, slots.entries].map(|at| Some(at..at));
-    let values = [slots.version.clone(), slots.updated.clone(), slots.id.clone()];
-    let text = marked(&skeleton.text, points.into_iter().chain(values));
-    let _ = write!(said, "\n== skeleton {:?}\n{text}\n{:?}", skeleton.title, skeleton.context);
-    said
-}
-
-fn marked(text: &str, places: impl IntoIterator<Item = Option<std::ops::Range<usize>>>) -> String {
-    let mut marks: Vec<(usize, char)> = Vec::new();
-    for place in places.into_iter().flatten() {
-        marks.extend([(place.end, '›'), (place.start, '‹')]);
-    }
-    marks.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
-    let mut text = text.to_owned();
-    for (at, mark) in marks {
-        text.insert(at, mark);
-    }
-    text
+    let Skeleton { text, slots, .. } = &feed.skeleton;
+    said + &format!("\n== around them\n{text}\n{slots:?}")
 }
 
 #[test]

@@ -4,21 +4,25 @@
 use crate::support::gateways::Running;
 use crate::support::process::run;
 use crate::support::publisher::{Answer, Publisher};
-use crate::support::{Post, SITE, atom, post, rss};
+use crate::support::{Post, SITE, atom, days, rss};
 use std::path::Path;
 use std::time::Duration;
 use tidegate::app::{self, PullOptions, Pulled};
 use tidegate_core::model::Time;
+use tidegate_format::pull::PullLimits;
 
 /// 2026-06-01T00:00:00Z: when the gateway starts.
 const START: Time = Time::from_unix(1_780_272_000);
 
-fn posts(days: std::ops::RangeInclusive<u32>) -> Vec<Post> {
-    days.rev().map(post).collect()
+/// A pull with the limits that hold where none are given.
+fn options(url: &str, into: &Path) -> PullOptions {
+    let PullLimits { requests, bytes, .. } = PullLimits::STANDARD;
+    let (url, into) = (url.parse().unwrap(), into.to_owned());
+    PullOptions { url, into, max_requests: requests, max_bytes: bytes }
 }
 
 async fn pull(url: &str, into: &Path) -> Pulled {
-    app::pull(PullOptions::new(url.parse().unwrap(), into.to_owned())).await.unwrap()
+    app::pull(options(url, into)).await.unwrap()
 }
 
 fn with_older(posts: &[Post], older: &str) -> Answer {
@@ -32,9 +36,9 @@ fn with_older(posts: &[Post], older: &str) -> Answer {
 async fn links_to_private_addresses_are_followed_at_the_given_origin_only() {
     let (publisher, other) = (Publisher::start().await, Publisher::start().await);
     let folder = tempfile::tempdir().unwrap();
-    publisher.set("/feed", with_older(&posts(7..=9), "/older"));
-    publisher.set("/older", with_older(&posts(4..=6), &other.address("/older")));
-    other.set("/older", with_older(&posts(1..=3), "/oldest"));
+    publisher.set("/feed", with_older(&days(7..=9), "/older"));
+    publisher.set("/older", with_older(&days(4..=6), &other.address("/older")));
+    other.set("/older", with_older(&days(1..=3), "/oldest"));
     let pulled = pull(&publisher.address("/feed"), folder.path()).await;
     assert_eq!((pulled.outcome.changes.len(), other.seen().len()), (6, 0));
     let warnings = &pulled.outcome.warnings;
@@ -42,13 +46,13 @@ async fn links_to_private_addresses_are_followed_at_the_given_origin_only() {
     assert!(warnings[0].contains(&other.address("/older")), "{warnings:?}");
     assert!(warnings[0].contains("private"), "{warnings:?}");
     // It is asked for again the next time, where it can be had.
-    publisher.set("/feed", with_older(&posts(8..=10), "/older"));
+    publisher.set("/feed", with_older(&days(8..=10), "/older"));
     let pulled = pull(&publisher.address("/feed"), folder.path()).await;
     assert_eq!((pulled.outcome.changes.len(), pulled.outcome.warnings.len()), (1, 1));
     // Redirects are links as well.
     publisher.set("/oldest", Answer::redirect(302, &other.address("/feed")));
-    let address = publisher.address("/oldest").parse().unwrap();
-    let refused = app::pull(PullOptions::new(address, folder.path().join("x"))).await;
+    let oldest = options(&publisher.address("/oldest"), &folder.path().join("x"));
+    let refused = app::pull(oldest).await;
     assert!(refused.unwrap_err().report().contains("private"));
     assert_eq!(other.seen().len(), 0);
 }
@@ -58,8 +62,8 @@ async fn credentials_are_for_their_origin_and_are_not_written_down() {
     let publisher = Publisher::start().await;
     let folder = tempfile::tempdir().unwrap();
     let older = publisher.address("/older").replace("http://", "http://eve:guess@");
-    publisher.set("/feed", with_older(&posts(4..=6), &older));
-    publisher.set("/older", with_older(&posts(1..=3), "/feed"));
+    publisher.set("/feed", with_older(&days(4..=6), &older));
+    publisher.set("/older", with_older(&days(1..=3), "/feed"));
     let given = publisher.address("/feed").replace("http://", "http://ann:secret@");
     let pulled = pull(&given, folder.path()).await;
     assert_eq!(pulled.outcome.changes.len(), 6);
@@ -91,11 +95,11 @@ async fn the_command_says_what_changed() {
         assert_eq!((status, new), (0, news), "{said}");
         assert!(said.contains(words), "{words}: {said}");
     };
-    publish(&posts(1..=6));
+    publish(&days(1..=6));
     gateway.poll("news").await;
     pulls(6, "\n6 new; 6 items in copy/replica.xml; 2 requests, ").await;
     pulls(0, "no change; 6 items in copy/replica.xml; 1 request, 0 bytes\n").await;
-    let mut next = posts(2..=7);
+    let mut next = days(2..=7);
     next[3] = next[3].clone().edited("It was otherwise.");
     next.remove(2);
     publish(&next);

@@ -1,10 +1,10 @@
 //! Gateways in a row, each in front of the next: what the first one makes of a plain feed passes
 //! through untouched, ids, histories and tombstones.
 
-use crate::support::gateways::{Running, gateway, name, poll};
+use crate::support::gateways::{Running, gateway, poll};
 use crate::support::publisher::{Answer, Publisher};
 use crate::support::sharing::{document, entry};
-use crate::support::{SITE, atom, post};
+use crate::support::{days, name, post};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tidegate::app::Gateway;
@@ -17,7 +17,7 @@ const ATOM: &str = "application/atom+xml";
 type Shared = (Count, bool, History, String, String);
 
 async fn items(gateway: &Gateway) -> BTreeMap<String, Shared> {
-    let Some(view) = gateway.store().view(&name(), Select::All).await.unwrap() else {
+    let Some(view) = gateway.store().view(&name("news"), Select::All).await.unwrap() else {
         return BTreeMap::new();
     };
     let said = |item: Item| {
@@ -35,15 +35,14 @@ async fn items(gateway: &Gateway) -> BTreeMap<String, Shared> {
 }
 
 async fn reader(gateway: &Gateway) -> Vec<String> {
-    let view = gateway.store().view(&name(), Select::Current).await.unwrap().unwrap();
+    let view = gateway.store().view(&name("news"), Select::Current).await.unwrap().unwrap();
     view.items.into_iter().map(|item| item.published_id).collect()
 }
 
 async fn row(kind: &str) {
     let publisher = Publisher::start().await;
-    let mut listed: Vec<_> = (1..=6).rev().map(post).collect();
-    let says = |posts: &[_]| Answer::document(ATOM, atom(SITE, posts));
-    publisher.set("/feed", says(&listed));
+    let mut listed = days(1..=6);
+    publisher.set("/feed", Answer::atom(&listed));
     let url = publisher.address("/feed");
     let more = "complete = true\ndeletions = \"eager\"\n";
     let first = gateway("one.example", &url, more).await;
@@ -61,14 +60,14 @@ async fn row(kind: &str) {
     for gateway in all {
         assert_eq!(items(gateway).await, origin);
     }
-    let known = third.store().snapshot(&name()).await.unwrap().unwrap().known;
+    let known = third.store().snapshot(&name("news")).await.unwrap().unwrap().known;
     assert!(known.iter().all(|known| known.origin == Origin::Upstream));
 
     // An edit, a deletion and a new post.
     listed[1].text = "Another text".to_owned();
     listed.remove(3);
     listed.insert(0, post(7));
-    publisher.set("/feed", says(&listed));
+    publisher.set("/feed", Answer::atom(&listed));
     for gateway in all {
         tokio::time::sleep(Duration::from_millis(1100)).await;
         poll(gateway).await;
@@ -88,7 +87,7 @@ async fn row(kind: &str) {
         }
     }
     assert_eq!(states(&all).await, before);
-    let dead = third.store().snapshot(&name()).await.unwrap().unwrap().known;
+    let dead = third.store().snapshot(&name("news")).await.unwrap().unwrap().known;
     let dead = dead.into_iter().find(|known| known.is_deleted()).unwrap();
     assert!(matches!(dead.standing, ItemStatus::Deleted { .. }));
     assert_eq!(dead.history.len(), 2, "nobody but the first gateway has its name in it");
@@ -100,7 +99,7 @@ async fn row(kind: &str) {
 async fn states(gateways: &[&Running]) -> Vec<tidegate_core::model::Revision> {
     let mut revisions = Vec::new();
     for gateway in gateways {
-        revisions.push(gateway.store().state(&name()).await.unwrap().unwrap().revision);
+        revisions.push(gateway.store().state(&name("news")).await.unwrap().unwrap().revision);
     }
     revisions
 }

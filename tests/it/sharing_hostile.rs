@@ -5,7 +5,7 @@ use crate::support;
 use crate::support::sharing as publisher;
 
 use publisher::*;
-use support::{Gate, Post, kinds};
+use support::{Gate, Post, kinds, name};
 use tidegate_core::model::EventKind::*;
 use tidegate_core::model::{Count, FeedName, Origin, SyncId};
 use tidegate_judge::record::{self, AggregateSource, Credit, Issued, Verdict};
@@ -176,10 +176,6 @@ async fn what_is_not_believed_is_plain() {
     assert_eq!(kinds(&with(gate.later(1), &text, None, Some(&nobody)).await), []);
 }
 
-fn name(text: &str) -> FeedName {
-    FeedName::new(text).unwrap()
-}
-
 /// An aggregate looks at all its sources; `sources`: each with the feeds that it shares with.
 async fn gather(aggregate: &mut Gate, sources: &[(&str, &Gate, &[&str])]) -> Verdict {
     let all: Vec<FeedName> = sources.iter().map(|(feed, _, _)| name(feed)).collect();
@@ -199,8 +195,8 @@ async fn gather(aggregate: &mut Gate, sources: &[(&str, &Gate, &[&str])]) -> Ver
         offered.push(source.with_ledger(&gate.snapshot().await.known));
     }
     let snapshot = aggregate.store.snapshot(&aggregate.feed).await.unwrap();
-    let (verdict, _) =
-        aggregate.with_round(snapshot.as_ref(), |round| record::gather(round, &all, &offered));
+    let round = aggregate.round(snapshot.as_ref());
+    let (verdict, _) = record::gather(&round, &all, &offered);
     aggregate.commit(&verdict).await;
     verdict
 }
@@ -342,7 +338,7 @@ async fn our_own_updates_that_a_restore_lost_are_taken_back() {
 #[tokio::test]
 async fn what_a_restore_lost_is_counted() {
     let mut gate = Gate::new().await;
-    let mut posts: Vec<_> = (1..=5).rev().map(support::post).collect();
+    let mut posts = support::days(1..=5);
     gate.posts(&posts).await;
     gate.later(24);
     gate.restore().await;

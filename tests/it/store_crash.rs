@@ -4,8 +4,6 @@
 //! The test runs itself a second time as the writer, reads what was acknowledged from its standard
 //! output, kills it, and compares what it left with a store in memory that took the same documents in.
 
-mod large;
-
 use crate::support::{Gate, START};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -24,6 +22,9 @@ const FEEDS: u64 = 4;
 const OF_ONE_STORE: usize = 50;
 /// Items of a feed, of which each revision changes the one that was changed longest ago.
 const ITEMS: u64 = 5;
+/// A feed of so many items that a change takes about ten portions.
+const LARGE_FEED: u64 = 9;
+const LARGE_ITEMS: u64 = 1500;
 
 fn open(path: &Path) -> Arc<Store> {
     let endpoint = EndpointId::own("gate.example").unwrap();
@@ -31,7 +32,7 @@ fn open(path: &Path) -> Arc<Store> {
 }
 
 fn name(number: u64) -> FeedName {
-    FeedName::new(&format!("feed-{number}")).unwrap()
+    crate::support::name(&format!("feed-{number}"))
 }
 
 /// A gateway that takes the documents of a feed in: into this store, or into one in memory.
@@ -68,8 +69,8 @@ fn text(feed: u64, revision: u64) -> String {
 /// Takes in the document of a revision, from which everything follows that is stored then.
 async fn advance(gate: &mut Gate, number: u64, revision: u64) {
     let entries: String = match number {
-        large::FEED => {
-            (0..large::ITEMS).map(|item| entry(item, revision, revision, "A text")).collect()
+        LARGE_FEED => {
+            (0..LARGE_ITEMS).map(|item| entry(item, revision, revision, "A text")).collect()
         }
         _ => (revision.saturating_sub(ITEMS) + 1..=revision)
             .rev()
@@ -114,6 +115,28 @@ fn writer() {
             }
         };
         futures_util::future::join_all((0..FEEDS).map(write)).await;
+    });
+}
+
+/// Runs only as the second process: rewrites all of a large feed for ever, and says what was acknowledged.
+#[test]
+fn large_writer() {
+    let Some(path) = std::env::var_os(WRITER) else { return };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = open(Path::new(&path));
+        let mut gate = gate(LARGE_FEED, Some(&store)).await;
+        for revision in revision(&gate).await + 1.. {
+            // Somebody reads it all the while.
+            let reader = store.pin(&gate.feed).await.unwrap();
+            say("ack begun 0 0\n");
+            advance(&mut gate, LARGE_FEED, revision).await;
+            say(&format!("ack commit {LARGE_FEED} {revision}\n"));
+            let Some(reader) = reader else { continue };
+            // It was pinned before the change, and is told so instead of being shown a mixture.
+            let view = reader.view(Select::All).await;
+            assert!(matches!(view, Err(StoreError::Outdated)), "{view:?}");
+        }
     });
 }
 
@@ -244,38 +267,59 @@ async fn log(store: &Store) -> Vec<ClosedEpoch> {
     log
 }
 
+fn kills(variable: &str, usual: usize) -> usize {
+    std::env::var(variable).ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
+}
+
 #[test]
 fn nothing_acknowledged_is_lost_and_nothing_is_torn() {
-    let kills = std::env::var("TIDEGATE_STORE_KILLS").ok().and_then(|n| n.parse().ok());
-    let kills: usize = kills.unwrap_or(10);
-    let total: usize = (0..kills.div_ceil(OF_ONE_STORE))
-        .map(|stores| kill_writers(OF_ONE_STORE.min(kills - stores * OF_ONE_STORE)))
-        .sum();
+    let kills = kills("TIDEGATE_STORE_KILLS", 10);
+    let feeds: Vec<u64> = (0..FEEDS).collect();
+    let total = kill_writers("store_crash::writer", &feeds, kills, |_| {
+        let mut random = [0];
+        getrandom::fill(&mut random).unwrap();
+        // Somewhere between two acknowledgements: within a group, a transaction or the barrier.
+        (1 + usize::from(random[0]) / 2, Duration::from_micros(u64::from(random[0]) * 100))
+    });
     assert!(total > kills, "the writer acknowledged next to nothing: {total}");
 }
 
-/// Kills writers of one store; how much they acknowledged.
-fn kill_writers(kills: usize) -> usize {
-    let folder = tempfile::tempdir().unwrap();
-    let mut acknowledged = Acknowledged::new();
+/// Kills inside changes that are written in portions.
+#[test]
+fn a_large_change_is_there_whole_or_not_at_all() {
+    let kills = kills("TIDEGATE_LARGE_KILLS", 3);
+    kill_writers("store_crash::large_writer", &[LARGE_FEED], kills, |kill| {
+        // At any time of a change, which takes about a second here.
+        (1 + kill % 3, Duration::from_millis((kill as u64 * 137) % 900))
+    });
+}
+
+/// Kills writers of these feeds, after so many acknowledgements and a while, and compares what each left; how much
+/// they acknowledged.
+fn kill_writers(
+    writer: &str,
+    feeds: &[u64],
+    kills: usize,
+    pause: impl Fn(usize) -> (usize, Duration),
+) -> usize {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let mut references = Vec::new();
-    for number in 0..FEEDS {
-        references.push(runtime.block_on(gate(number, None)));
-    }
+    let fresh = || {
+        let reference = |number: &u64| runtime.block_on(gate(*number, None));
+        let references: Vec<Gate> = feeds.iter().map(reference).collect();
+        (tempfile::tempdir().unwrap(), references, Acknowledged::new())
+    };
+    let (mut folder, mut references, mut acknowledged) = fresh();
     let mut total = 0;
-    for _ in 0..kills {
-        let mut random = [0];
-        getrandom::fill(&mut random).unwrap();
-        let wanted = 1 + usize::from(random[0]) / 2;
-        // Somewhere between two acknowledgements: within a group, a transaction or the barrier.
-        let more = Duration::from_micros(u64::from(random[0]) * 100);
-        let writer = ("store_crash::writer", wanted, more);
-        total += run_until_killed(folder.path(), writer, &mut acknowledged);
+    for kill in 0..kills {
+        if kill > 0 && kill % OF_ONE_STORE == 0 {
+            (folder, references, acknowledged) = fresh();
+        }
+        let (wanted, more) = pause(kill);
+        total += run_until_killed(folder.path(), (writer, wanted, more), &mut acknowledged);
         runtime.block_on(async {
             let store = open(folder.path());
             let (log, polls) = (log(&store).await, store.poll_states().await.unwrap());
-            for (number, reference) in (0..FEEDS).zip(&mut references) {
+            for (number, reference) in feeds.iter().copied().zip(&mut references) {
                 let least = |kind: &str| acknowledged.get(&(kind.to_owned(), number)).copied();
                 let least = |kind| least(kind).unwrap_or(0);
                 let found = compare(&store, number, reference, least("commit")).await;

@@ -4,11 +4,11 @@
 use crate::support::gateways::{Running, until};
 use crate::support::process::TOKEN;
 use crate::support::publisher::{Answer, Publisher};
-use crate::support::{Post, SITE, atom, post};
+use crate::support::{Post, SITE, atom, days, name};
 use serde_json::{Value, json};
 use std::ops::RangeInclusive;
 use std::time::Duration;
-use tidegate_core::model::{EventKind, FeedName, FeedState, Item, Time};
+use tidegate_core::model::{EventKind, FeedState, Item, Time};
 use tidegate_store::Select;
 
 /// 2026-06-01T00:00:00Z: when the gateway starts.
@@ -16,16 +16,8 @@ const START: Time = Time::from_unix(1_780_272_000);
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(86_400);
 
-fn posts(days: RangeInclusive<u32>) -> Vec<Post> {
-    days.rev().map(post).collect()
-}
-
-fn document(posts: &[Post]) -> Answer {
-    Answer::document("application/atom+xml", atom(SITE, posts))
-}
-
-fn without(days: RangeInclusive<u32>, day: u32) -> Vec<Post> {
-    posts(days).into_iter().filter(|post| post.day != day).collect()
+fn without(range: RangeInclusive<u32>, day: u32) -> Vec<Post> {
+    days(range).into_iter().filter(|post| post.day != day).collect()
 }
 
 /// A publisher, and a gateway on disk whose file has its feed `news`.
@@ -40,7 +32,7 @@ impl Stage {
     async fn new(first: &[Post], more: &str) -> Self {
         let (publisher, folder) = (Publisher::start().await, tempfile::tempdir().unwrap());
         let (path, url) = (folder.path().join("data"), publisher.address("/feed"));
-        publisher.set("/feed", document(first));
+        publisher.set("/feed", Answer::atom(first));
         let text = format!(
             "[server]\npublic_url = \"http://gateway.example\"\n\
              [store]\npath = {path:?}\n[[feed]]\nname = \"news\"\nurl = \"{url}\"\n{more}"
@@ -52,7 +44,7 @@ impl Stage {
 
     /// A minute later the publisher has these posts, and is polled.
     async fn posts(&mut self, posts: &[Post]) {
-        self.publisher.set("/feed", document(posts));
+        self.publisher.set("/feed", Answer::atom(posts));
         self.gateway.pass(60);
         self.gateway.poll("news").await;
     }
@@ -87,10 +79,6 @@ impl Stage {
     }
 }
 
-fn name(feed: &str) -> FeedName {
-    FeedName::new(feed).unwrap()
-}
-
 fn bound(text: &str, name: &str) -> String {
     let sharing = text.split_once("<sx:sharing").unwrap().1;
     let value = sharing.split_once(&format!(" {name}=\"")).unwrap().1;
@@ -99,7 +87,7 @@ fn bound(text: &str, name: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everything_goes_on_after_a_restart() {
-    let mut stage = Stage::new(&posts(1..=8), "").await;
+    let mut stage = Stage::new(&days(1..=8), "").await;
     stage.gateway.later(HOUR);
     stage.posts(&without(1..=8, 5)).await;
     let (before, (_, headers, _)) = (stage.items().await, stage.gateway.get("/feeds/news").await);
@@ -113,7 +101,7 @@ async fn everything_goes_on_after_a_restart() {
     }
     assert_eq!(stage.events(1).await, [EventKind::Deleted]);
     stage.restart().await;
-    stage.posts(&posts(1..=9)).await;
+    stage.posts(&days(1..=9)).await;
     let mut events = stage.events(2).await;
     events.sort();
     assert_eq!(events, [EventKind::Created, EventKind::Undeleted]);
@@ -123,7 +111,7 @@ async fn everything_goes_on_after_a_restart() {
 /// It is served, its hold can be decided, and nobody polls it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_feed_that_leaves_the_configuration_is_paused() {
-    let mut stage = Stage::new(&posts(1..=8), "").await;
+    let mut stage = Stage::new(&days(1..=8), "").await;
     stage.posts(&[]).await;
     assert!(stage.status().await["hold"].is_object());
     let feed = stage.gateway.config.feeds.remove(0);
@@ -142,7 +130,7 @@ async fn a_feed_that_leaves_the_configuration_is_paused() {
     stage.gateway.config.feeds.extend([feed, other]);
     stage.gateway.reload().await;
     assert_eq!(stage.status().await["standing"], "active");
-    stage.posts(&posts(2..=9)).await;
+    stage.posts(&days(2..=9)).await;
     assert!(stage.events(2).await.contains(&EventKind::Created));
     assert_eq!(stage.call("GET", "/feeds/other", Value::Null).await.0, 200);
     stage.gateway.stop().await;
@@ -150,8 +138,8 @@ async fn a_feed_that_leaves_the_configuration_is_paused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_feed_of_the_api_goes_on_after_it_was_deleted_and_begins_anew_after_a_purge() {
-    let stage = Stage::new(&posts(1..=5), "").await;
-    let says = |days| stage.publisher.set("/second", document(&posts(days)));
+    let stage = Stage::new(&days(1..=5), "").await;
+    let says = |range| stage.publisher.set("/second", Answer::atom(&days(range)));
     let put = json!({ "url": stage.publisher.address("/second") });
     let sync = async || stage.gateway.text("/feeds/second/sync").await;
     let delete = async |query: &str| {
@@ -192,7 +180,7 @@ async fn the_api_keeps_credentials_for_their_origin() {
     let polling = "[polling]\nallow_private = [\"127.0.0.1:PORT\"]\nhost_spacing = \"0s\"\n[[feed]]\n\
          name = \"own\"\nlocal = true\n";
     let publisher = Publisher::start().await;
-    publisher.set("/feed", document(&posts(1..=3)));
+    publisher.set("/feed", Answer::atom(&days(1..=3)));
     let gateway = Running::start(&polling.replace("PORT", &publisher.port.to_string())).await;
     let other = Publisher::start().await;
     let feed = |more: Value| {
@@ -249,7 +237,7 @@ async fn the_api_keeps_credentials_for_their_origin() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn feeds_of_one_address_with_different_credentials_are_two() {
     let publisher = Publisher::start().await;
-    publisher.set("/feed", document(&posts(1..=3)));
+    publisher.set("/feed", Answer::atom(&days(1..=3)));
     let url = publisher.address("/feed");
     let feed =
         |of: &str| format!("[[feed]]\nname = \"{of}\"\nurl = \"{url}\"\nbearer = \"{of}\"\n");
@@ -266,9 +254,9 @@ async fn feeds_of_one_address_with_different_credentials_are_two() {
     gateway.stop().await;
 }
 
-fn linked(days: RangeInclusive<u32>, rel: &str, href: &str) -> Answer {
+fn linked(range: RangeInclusive<u32>, rel: &str, href: &str) -> Answer {
     let link = format!("<title>News</title><link rel=\"{rel}\" href=\"{href}\"/>");
-    let text = atom(SITE, &posts(days)).replacen("<title>News</title>", &link, 1);
+    let text = atom(SITE, &days(range)).replacen("<title>News</title>", &link, 1);
     Answer::document("application/atom+xml", text)
 }
 
@@ -300,12 +288,12 @@ async fn a_walk_through_archives_meets_the_guard() {
 /// readers see nothing new.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_walk_through_archives_goes_on_after_a_restart() {
-    let mut stage = Stage::new(&posts(16..=20), "").await;
+    let mut stage = Stage::new(&days(16..=20), "").await;
     let reader = stage.gateway.text("/feeds/news").await;
     stage.publisher.set("/feed", linked(16..=20, "prev-archive", "/archive/3"));
     stage.publisher.set("/archive/3", linked(11..=16, "previous", "2"));
     stage.publisher.set("/archive/2", Answer::status(503));
-    stage.publisher.set("/archive/1", document(&posts(1..=5)));
+    stage.publisher.set("/archive/1", Answer::atom(&days(1..=5)));
     let action = |action: &str| json!({ "action": action });
     assert_eq!(stage.call("POST", "/feeds/news/backfill", action("hurry")).await.0, 400);
     stage.gateway.poll("news").await;
@@ -351,10 +339,10 @@ async fn told_ahead(stage: &Stage) -> (i64, bool) {
 async fn a_wall_clock_that_leaps_ages_nothing() {
     let more = "deletions = \"eager\"\n[publish]\nwindow = \"10d\"\ntombstones = \"20d\"\n\
                 archive_age = \"15d\"\narchive_entries = 2\n";
-    let mut stage = Stage::new(&posts(1..=6), more).await;
+    let mut stage = Stage::new(&days(1..=6), more).await;
     for newest in 7..=12 {
         stage.gateway.later(HOUR);
-        stage.posts(&posts(newest - 5..=newest)).await;
+        stage.posts(&days(newest - 5..=newest)).await;
     }
     stage.gateway.later(HOUR);
     stage.posts(&without(7..=12, 10)).await;

@@ -4,7 +4,6 @@
 mod asking;
 pub mod callback;
 mod cloud;
-mod lifecycle;
 mod private;
 pub mod stage;
 mod webhook;
@@ -74,4 +73,26 @@ async fn each_view_is_a_topic_of_its_own() {
         assert!(pushed.all("x-hub-signature").is_empty(), "nobody gave a secret");
         assert_eq!(pushed.all("content-encoding"), [""; 0]);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_public_address_ends_no_subscription() {
+    let mut stage = Stage::new().await;
+    let callback = Callback::start().await;
+    stage.subscribes(&topic("/feeds/news"), &callback.address("/"), &[]).await;
+    stage.close().await;
+    stage.config.server.public_url = Some("https://mistyped.example".to_owned());
+    stage.open().await;
+    stage.changes_to(&["two", "one"]).await;
+    // It looks at its topics at each start, and this one is asked after the look.
+    let other = Callback::start().await;
+    stage.subscribes("https://mistyped.example/feeds/news", &other.address("/"), &[]).await;
+    assert_eq!((stage.active().await, callback.verifications().len()), (2, 1), "nobody is denied");
+    assert!(callback.deliveries().is_empty());
+    stage.close().await;
+    stage.config.server.public_url = Some(PUBLIC.to_owned());
+    stage.pass(31);
+    stage.open().await;
+    stage.delivers(&callback, 1).await;
+    assert!(callback.deliveries()[0].text().contains("<title>two</title>"));
 }

@@ -3,14 +3,14 @@
 
 use crate::support::gateways::{Paper, until};
 use crate::support::process::Process;
-use crate::support::{SITE, atom, post};
+use crate::support::{SITE, atom, days};
 use crate::websub::callback::{Agrees, Callback, Takes};
 use crate::websub::stage::{FORM, form};
 use reqwest::Method;
 use tidegate_core::websub::Secret;
 
 fn document(posts: u32) -> String {
-    atom(SITE, &(1..=posts).rev().map(post).collect::<Vec<_>>())
+    atom(SITE, &days(1..=posts))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -29,7 +29,7 @@ LEFT_KB = 8
 def document(first, last):
     """The posts of these numbers, the newest first."""
     numbers = range(last, first - 1, -1)
-    return feeds.feed("endless", (feeds.entry("endless", n, f"What post {n} says.") for n in numbers))
+    return stage.atom("endless", (feeds.entry("endless", n, f"What post {n} says.") for n in numbers))
 
 
 def size(folder):

@@ -30,7 +30,7 @@ def document(name, turn, edits):
         feeds.entry(name, number, f"{WORDS} {number} {edits.get(number, 0)}", edits.get(number, 0))
         for number in range(turn + ENTRIES, turn, -1)
     )
-    return feeds.feed(name, entries)
+    return stage.atom(name, entries)
 
 
 WORDS = "Some words that a post says, and some that another says. " * 24

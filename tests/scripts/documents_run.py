@@ -36,9 +36,7 @@ ELSEWHERE = (
     r"|tidegate (item resolve|feed hold|reincarnate -c) |tidegate (export|import) .*(--gateway|--config|copy\.tg)|[{]"
 )
 # What example.org publishes.
-FEED = b"""<feed xmlns="http://www.w3.org/2005/Atom"><title>News</title><id>urn:news</id>
-<updated>2026-01-01T00:00:00Z</updated><entry><title>One</title><id>urn:1</id><updated>2026-01-01T00:00:00Z</updated>
-<content>One.</content></entry></feed>"""
+FEED = stage.atom("News", [stage.entry(1, "One", "One.")])
 # How often the publisher of the demonstration changes, and how long the documents' pauses are then.
 EVERY, PAUSE = "1s", 4
 # How long a document may take, and the demonstration until it has what the documents speak of.
@@ -157,10 +155,9 @@ IDS = {}
 
 def publish(gateway, site, folder):
     """The feeds and items that the commands name, and the files."""
-    entry = "<entry><title>{0}</title><id>urn:{0}</id><updated>2026-01-0{0}T00:00:00Z</updated><content>{0}.</content></entry>"
     for numbers in ["321", "432"]:
-        entries = "".join(map(entry.format, numbers)).encode()
-        site.documents["/news.xml"] = re.sub(rb"<entry>.*</entry>", entries, FEED, flags=re.DOTALL)
+        entries = (stage.entry(n, n, n, f"2026-01-0{n}T00:00:00Z") for n in numbers)
+        site.documents["/news.xml"] = stage.atom("News", entries)
         if numbers == "321":
             gateway.feed("news", "", "PUT", {"url": f"{site.base}/news.xml"})
         gateway.poll("news")

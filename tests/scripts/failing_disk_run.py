@@ -22,16 +22,12 @@ min_free = "{min_free}"
 [polling]
 allow_private = true
 """
-DOCUMENT = """<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"><title>News</title>
-<id>urn:news</id><updated>2026-01-01T00:00:00Z</updated>{}</feed>"""
-ENTRY = """<entry><id>urn:post-{0}</id><title>Post {0}</title><updated>2026-01-{0:02}T00:00:00Z</updated>
-<content>{1}</content></entry>"""
 
 
 def document(posts):
     """A feed of so many posts, of some kilobytes each."""
     filling = lambda post: " ".join(f"word{post * 7919 + n * 104729}" for n in range(400))
-    return DOCUMENT.format("".join(ENTRY.format(n, filling(n)) for n in range(posts, 0, -1))).encode()
+    return stage.atom("News", (stage.entry(f"post-{n}", f"Post {n}", filling(n)) for n in range(posts, 0, -1)))
 
 
 class Watched:

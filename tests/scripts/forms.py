@@ -1,7 +1,6 @@
 """Uses every form of every page with a real browser, as a person does: types, chooses, clicks; and looks at each page,
-and at those that the demonstration tells of, with axe-core. Standard library only; exit status 1 where a form does
-nothing, a button was seen and not used, axe-core finds something, or hostile markup of a publisher is more than text.
-Prints the forms.
+and at those that the demonstration tells of, with axe-core. Exit status 1 where a form does nothing, a button was seen and
+not used, axe-core finds something, or hostile markup of a publisher is more than text. Prints the forms.
 
     forms.py --bin PATH/TO/tidegate --browser PATH/TO/chromium --out FOLDER
 """
@@ -22,9 +21,10 @@ import time
 import urllib.request
 from urllib.parse import quote
 
-from browser_pipe import Browser, free_the_pipe
+from playwright.sync_api import sync_playwright
+
 from forms_conflicts import MARK, Gateway, Publisher, contest, decide, keep_winners, write_anew
-from stage import TOKEN, WAIT, Server, given, status
+from stage import TOKEN, WAIT, Server, check, given, status
 
 API = "/api/v1/feeds/notices"
 AXE = "https://registry.npmjs.org/axe-core/-/axe-core-4.14.1.tgz"
@@ -60,24 +60,35 @@ const buttons = [...document.forms].flatMap(form => [...form.querySelectorAll('b
 """
 
 
-class Person(Browser):
-    """Notes which buttons there are, and which of them had the browser go to another page."""
+class Person:
+    """A page of a browser. Notes which buttons there are, and which of them had the browser go to another page."""
 
-    def __init__(self, program, profile):
-        self.seen, self.used, self.clicked = {}, set(), None
-        super().__init__(program, profile)
+    def __init__(self, page):
+        self.page, self.value, self.pick = page, page.evaluate, page.select_option
+        self.seen, self.used, self.clicked, self.console = {}, set(), None, []
+        page.set_default_timeout(WAIT * 1000)
+        page.on("console", lambda said: self.console.append(f"{said.text} {said.location}"))
+
+    def note(self):
+        here, buttons = self.value(f"{{ {BUTTONS} [location.pathname, buttons.map(said)] }}")
+        for button in buttons:
+            self.seen.setdefault(button, here)
+
+    def go(self, address):
+        self.page.goto(address)
+        check(self.page.url == address, f"{address} leads to {self.page.url}")
+        self.clicked = None
+        self.note()
 
     def until(self, expression):
         if self.clicked:
             # On the page that the form leads to.
-            super().until(f"window.isBefore !== true && ({expression})")
-            self.used.add(self.clicked)
-            self.clicked = None
-        else:
-            super().until(expression)
-        here, buttons = self.value(f"{{ {BUTTONS} [location.pathname, buttons.map(said)] }}")
-        for button in buttons:
-            self.seen.setdefault(button, here)
+            expression = f"window.isBefore !== true && ({expression})"
+        self.page.wait_for_function(expression)
+        self.page.wait_for_load_state()
+        self.used |= {self.clicked} - {None}
+        self.clicked = None
+        self.note()
 
     def click(self, selector):
         at = f"document.querySelector({json.dumps(selector)})"
@@ -85,13 +96,22 @@ class Person(Browser):
         if button:
             self.value("window.isBefore = true")
             self.clicked = button
-        super().click(selector)
+        self.page.click(selector)
+
+    def type(self, selector, text):
+        """Types in the place of what a field has."""
+        self.page.fill(selector, text)
 
     def says(self, text):
         self.until(f"document.body && document.body.innerText.includes({json.dumps(text)})")
 
     def unfold(self, button):
         self.click(f"details:has({button}) summary")
+
+    def picture(self, path, width=1180, height=1300, dark=False):
+        self.page.set_viewport_size({"width": width, "height": height})
+        self.page.emulate_media(color_scheme="dark" if dark else "light")
+        self.page.screenshot(path=path, full_page=True)
 
 
 class Look:
@@ -284,7 +304,7 @@ def add(gateway, browser, out, origin, look):
         f"<outline text='Floods' xmlUrl='{origin}/floods'/><outline text='None' xmlUrl='gopher://x/'/>"
         "</outline></body></opml>"
     )
-    browser.choose("input[name=list]", listed)
+    browser.page.set_input_files("input[name=list]", listed)
     browser.click("form.choices button")
     browser.says("1 feed added.")
     look("list-done")
@@ -300,7 +320,7 @@ def add(gateway, browser, out, origin, look):
     browser.click("ul.found button")
     browser.says("How it would be judged")
     look("add-preview")
-    browser.type("input[name=name]", "in-short", anew=True)
+    browser.type("input[name=name]", "in-short")
     browser.click("button[value=add]")
     browser.says("was added")
     # Whoever wants no feed any more types its name.
@@ -369,11 +389,14 @@ def walk(gateway, browser, origin, out, look):
 
 def main():
     call = given("bin", "browser", "out")
-    free_the_pipe()
     origin = Server(Publisher).base
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as profile:
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as browsers:
         settings = f'[polling]\nallow_private = true\nhost_spacing = "0s"\nmin_interval = "1h"\n[[allow]]\nurl = "{origin}/"\n'
-        with Gateway(call.bin, origin, folder, settings) as gateway, Person(call.browser, profile) as browser:
+        with (
+            Gateway(call.bin, origin, folder, settings) as gateway,
+            browsers.chromium.launch(executable_path=call.browser, args=["--no-sandbox"]) as chromium,
+        ):
+            browser = Person(chromium.new_page())
             look = Look(browser, call.out)
             faults = [*walk(gateway, browser, origin, call.out, look), *demonstration(call.bin, look), *look.faults]
     return status(faults)

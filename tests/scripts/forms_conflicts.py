@@ -1,4 +1,4 @@
-"""Conflicts as a person decides them with a real browser: what `forms.py` does with their page. Standard library only."""
+"""Conflicts as a person decides them with a real browser: what `forms.py` does with their page."""
 
 import html
 import json
@@ -116,8 +116,8 @@ def write_anew(gateway, browser, sync_id):
     browser.go(gateway.base + "/feeds/harbour/conflicts")
     browser.type("input[name=token]", TOKEN)
     browser.click(".choices details summary")
-    browser.type("input[name=title]", "Agreed <b>between</b> us", anew=True)
-    browser.type("textarea", "At nine & at eight", anew=True)
+    browser.type("input[name=title]", "Agreed <b>between</b> us")
+    browser.type("textarea", "At nine & at eight")
     browser.click("button[value=new]")
     browser.until("document.body.innerText.includes('Resolved.')")
     shown = gateway.api(f"/items/{sync_id}")["title"]

@@ -45,16 +45,12 @@ sources = ["kept"]
 """
 # Subscribers are on this machine. No key of the file: an older program would refuse it.
 os.environ["TIDEGATE_WEBSUB_PRIVATE_CALLBACKS"] = "true"
-ENTRY = """<entry><id>urn:{0}-{1}</id><title>Post {1}</title><updated>2026-01-01T00:00:00Z</updated>
-<content>the text of post {1} of {0}</content></entry>"""
 
 
 def document(feed, newest):
     """A feed of the last posts up to `newest`."""
     posts = range(newest, max(0, newest - POSTS), -1)
-    entries = "".join(ENTRY.format(feed, post) for post in posts)
-    return (f'<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"><title>{feed}</title><id>urn:{feed}</id>'
-            f'<updated>2026-01-01T00:00:00Z</updated>{entries}</feed>').encode()
+    return stage.atom(feed, (stage.entry(f"{feed}-{n}", f"Post {n}", f"the text of post {n} of {feed}") for n in posts))
 
 
 class Server(stage.Server):

@@ -28,16 +28,8 @@ LISTED_WITHIN = 20
 
 def document(name, posts):
     """An Atom feed of posts; each bears its number."""
-    entries = "".join(
-        f"<entry><id>urn:{name}:{n}</id><title>{name} number {n}</title>"
-        f'<link href="https://example.org/{name}/{n}"/><updated>2026-11-{1 + n % 28:02}T08:00:00Z'
-        f"</updated><summary>Text {n}.</summary></entry>"
-        for n in range(posts, max(0, posts - 10), -1)
-    )
-    return (
-        f'<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:{name}</id><title>Feed {name}</title>'
-        f"<author><name>N</name></author><updated>2026-11-01T08:00:00Z</updated>{entries}</feed>"
-    ).encode()
+    numbers = range(posts, max(0, posts - 10), -1)
+    return stage.atom(name, (stage.entry(f"{name}:{n}", f"{name} number {n}", f"Text {n}.") for n in numbers))
 
 
 def fetch(address):

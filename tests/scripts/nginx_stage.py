@@ -66,15 +66,16 @@ def changed(file, host, changes, address, tls):
 
 
 class Server(stage.Ended):
-    """nginx with these servers, once it answers: `ready` is an address or asks for itself."""
+    """nginx with these servers, once it answers: `ready` is an address or asks for itself. `begin`: what its command
+    begins with."""
 
-    def __init__(self, program, folder, servers, ready):
+    def __init__(self, program, folder, servers, ready, processes="worker_processes auto;", begin=()):
         folder = pathlib.Path(folder)
         folder.mkdir()
-        (folder / "nginx.conf").write_text("worker_processes auto;" + CONFIGURATION.format(folder=folder, server=servers))
+        (folder / "nginx.conf").write_text(processes + CONFIGURATION.format(folder=folder, server=servers))
         # As root it would become another user, who may not write below the folder.
         self.process = subprocess.Popen([
-            program, "-p", folder, "-c", folder / "nginx.conf", "-e", folder / "error.log",
+            *begin, program, "-p", folder, "-c", folder / "nginx.conf", "-e", folder / "error.log",
             "-g", "user root;" if pathlib.Path.home() == pathlib.Path("/root") else "",
         ])
         answers = ready if callable(ready) else lambda: stage.get(ready)[0] == 200

@@ -27,9 +27,6 @@ LIMIT = 64_000_000
 BASE = 2_100_000
 CERTIFICATES = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")
 CHROOT = shutil.which("chroot", path="/usr/sbin:/usr/bin:/sbin:/bin")
-FEED = """<feed xmlns="http://www.w3.org/2005/Atom"><title>{0}</title><id>urn:x:{0}</id>
-<updated>2026-01-01T00:00:00Z</updated><entry><title>a post</title><id>urn:x:{0}:1</id>
-<updated>2026-01-01T00:00:00Z</updated><summary>words</summary></entry></feed>"""
 
 
 def instructions():
@@ -88,7 +85,7 @@ def publish(folder, host):
     folder.mkdir()
     stage.certify(folder, host)
     site = stage.Site()
-    site.documents["/atom.xml"] = FEED.format(host).encode()
+    site.documents["/atom.xml"] = stage.atom(host, [stage.entry(1, "a post", "words")])
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "host.pem", folder / "host.key")
     site.server.socket = context.wrap_socket(site.server.socket, server_side=True, do_handshake_on_connect=False)

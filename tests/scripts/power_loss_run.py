@@ -29,10 +29,6 @@ allow_private = true
 min_interval = "1h"
 max_interval = "24h"
 """
-DOCUMENT = """<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"><id>urn:f{feed}</id><title>Feed {feed}</title>
-<updated>2026-01-01T00:00:00Z</updated>{entries}</feed>"""
-ENTRY = """<entry><id>urn:f{feed}:{number}</id><title>Post {number}</title>
-<link href="http://127.0.0.1/p/{feed}/{number}"/><updated>{updated}</updated><content>{content}</content></entry>"""
 # What stands in an entry: its feed, its number, its edition, a digest and the text.
 CONTENT = re.compile(r"(\d+)-(\d+)-(\d+):([0-9a-f]{32}):([0-9a-f ]+);")
 
@@ -58,11 +54,9 @@ class Load:
     def document(self, feed, number):
         def written(entry, edition):
             updated = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(1_700_000_000 + entry * 3600))
-            content = self.content(feed, entry, edition)
-            return ENTRY.format(feed=feed, number=entry, updated=updated, content=content)
+            return stage.entry(f"f{feed}:{entry}", f"Post {entry}", self.content(feed, entry, edition), updated)
 
-        entries = "".join(written(*one) for one in self.editions(number))
-        return DOCUMENT.format(feed=feed, entries=entries).encode()
+        return stage.atom(f"f{feed}", (written(*one) for one in self.editions(number)))
 
 
 LOADS = {

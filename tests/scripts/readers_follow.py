@@ -64,23 +64,17 @@ class Feed:
     def document(self, base):
         shown = self.posts[:WINDOW]
         self.seen |= {post["n"] for post in shown}
-        return (self.atom if self.kind == "atom" else self.rss)(shown, base).encode()
+        return (self.atom if self.kind == "atom" else self.rss)(shown, base)
 
     def title(self, post):
         return f"Post {post['n']:04} of {self.kind}"
 
     def atom(self, shown, base):
-        entries = "".join(
-            f"<entry><id>urn:post:{post['n']}</id><title>{self.title(post)}</title>"
-            f'<link href="{base}/post/{post["n"]}"/><updated>{stamp(post["n"])}</updated>'
-            f'<content type="html">{escaped(post["text"])}</content></entry>'
+        link = '<link href="{}/post/{}"/>'.format
+        return stage.atom("A feed", (
+            stage.entry(post["n"], self.title(post), escaped(post["text"]), stamp(post["n"]), link(base, post["n"]))
             for post in shown
-        )
-        return (
-            '<?xml version="1.0" encoding="utf-8"?><feed xmlns="http://www.w3.org/2005/Atom">'
-            f"<id>urn:feed</id><title>A feed</title><author><name>N</name></author>"
-            f'<link href="{base}/"/><updated>{stamp(self.made)}</updated>{entries}</feed>'
-        )
+        ))
 
     def rss(self, shown, base):
         items = "".join(
@@ -93,7 +87,7 @@ class Feed:
             '<?xml version="1.0" encoding="utf-8"?><rss version="2.0"><channel>'
             f"<title>A feed</title><link>{base}/</link><description>D</description>{items}"
             "</channel></rss>"
-        )
+        ).encode()
 
 
 def escaped(text):

@@ -122,6 +122,18 @@ class Site:
         self.base = self.server.base
 
 
+def entry(id, title, text, updated="2026-01-01T00:00:00Z", more=""):
+    """An entry in Atom whose text is HTML."""
+    return (f"<entry><id>urn:{id}</id><title>{title}</title><updated>{updated}</updated>{more}"
+            f'<content type="html">{text}</content></entry>')
+
+
+def atom(title, entries):
+    """A feed in Atom with these entries, the newest first."""
+    return (f'<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:{title}</id><title>{title}</title><author><name>N</name></author>'
+            f"<updated>2026-01-01T00:00:00Z</updated>{''.join(entries)}</feed>").encode()
+
+
 def feeds_of(site, names):
     """The tables of feeds that a site has by these names; the gateway polls them when it is told to."""
     feeds = (f'[[feed]]\nname = "{name}"\nurl = "{site.base}/{name}.xml"\n' for name in names)

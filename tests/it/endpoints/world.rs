@@ -29,8 +29,8 @@ pub enum What {
     Resolve(usize, u8, usize),
     /// The endpoint reads what another one publishes, whole or what is new, in a form.
     Read(usize, bool, usize, Fate),
-    /// It opens its store again, or moves it, or has what it wrote in a form.
-    Restart(bool, usize),
+    /// It opens its store again, or moves it, where it has one.
+    Restart(bool),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub fn step() -> impl Strategy<Value = Step> {
         3 => (item(), any::<u8>(), item()).prop_map(|(it, bits, keep)| What::Resolve(it, bits, keep)),
         12 => (0..ENDPOINTS, any::<bool>(), 0..FORMS.len(), fate)
             .prop_map(|(from, whole, form, fate)| What::Read(from, whole, form, fate)),
-        1 => (any::<bool>(), 0..FORMS.len()).prop_map(|(moves, form)| What::Restart(moves, form)),
+        1 => any::<bool>().prop_map(What::Restart),
     ];
     let step = (0..ENDPOINTS, what, 0..6_u8, 0..4_i64);
     step.prop_map(|(at, what, stamp, skew)| Step { at, what, stamp, skew })
@@ -140,10 +140,11 @@ impl World {
                 self.read(step.at, from, whole, FORMS[form], fate).await;
             }
             What::Read(..) => {}
-            What::Restart(moves, form) => match self.gates.get_mut(step.at) {
-                Some(gate) => gate.restart(moves).await,
-                None => self.plain[step.at - GATES].restart(FORMS[form]),
-            },
+            What::Restart(moves) => {
+                if let Some(gate) = self.gates.get_mut(step.at) {
+                    gate.restart(moves).await;
+                }
+            }
             What::Edit(at) | What::Delete(at) | What::Restore(at, _) | What::Resolve(at, ..) => {
                 let Some((id, item)) = self.item(step.at, at).await else { return };
                 self.change(step, &id, &item).await;
@@ -228,7 +229,7 @@ impl World {
                 Some(text) => text,
                 None => return false,
             },
-            None => self.plain[from - GATES].render(form, since.as_deref()),
+            None => self.plain[from - GATES].render(form.dialect, since.as_deref()),
         };
         match fate {
             Fate::Lost => false,

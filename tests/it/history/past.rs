@@ -3,7 +3,7 @@
 
 use super::site::{READER, Site};
 use super::*;
-use crate::support::{Post, post, rss};
+use crate::support::{Post, days, rss};
 use serde_json::{Value, json};
 use tidegate_core::model::EventKind;
 
@@ -14,10 +14,6 @@ async fn site() -> Site {
     gate.archives = Policy { entries: 2, ..Policy::default() };
     gate.options.deletions = Deletions::Eager;
     Site::new(gate).await
-}
-
-fn posts(days: std::ops::RangeInclusive<u32>) -> Vec<Post> {
-    days.rev().map(post).collect()
 }
 
 async fn page(site: &Site, path: &str, accept: &str) -> (u16, String) {
@@ -41,7 +37,7 @@ async fn check_statuses(site: &Site, path: &str, wanted: &[(&str, u16)]) {
 #[tokio::test]
 async fn versions_can_be_read_and_compared() {
     let mut site = site().await;
-    let mut all = posts(1..=3);
+    let mut all = days(1..=3);
     all[1].title = "<script>alert('title')</script>".to_owned();
     site.gate.posts(&all).await;
     all[1].text = all[1].text.replace("such", "<b>hardly any</b>");
@@ -71,9 +67,9 @@ async fn versions_can_be_read_and_compared() {
 #[tokio::test]
 async fn a_view_of_the_past_says_what_it_is() {
     let mut site = site().await;
-    site.gate.posts(&posts(1..=6)).await;
+    site.gate.posts(&days(1..=6)).await;
     let first = site.gate.now;
-    let mut later = posts(2..=8);
+    let mut later = days(2..=8);
     later.remove(3);
     site.gate.later(1).posts(&later).await;
     site.gate.later(2);
@@ -143,13 +139,13 @@ async fn redacted_text_is_nowhere_and_stays_out() {
             if is_rss { rss(posts) } else { support::atom(support::SITE, posts) }
         };
         let mut site = site().await;
-        let mut all = posts(1..=6);
+        let mut all = days(1..=6);
         all[2].title = format!("An {SECRET} title");
         site.gate.take(&document(&all)).await;
         let first = site.gate.now;
         all[2].text = format!("{} and {SECRET}", all[2].text);
         site.gate.later(1).take(&document(&all)).await;
-        site.gate.later(1).take(&document(&[posts(7..=9), all.clone()].concat())).await;
+        site.gate.later(1).take(&document(&[days(7..=9), all.clone()].concat())).await;
         let id = site.gate.known(&all[2].id).await.id;
         let ids = [id.to_string(), site.gate.known(&all[3].id).await.id.to_string()];
         let before = everything(&site, first, &ids).await;
@@ -161,7 +157,7 @@ async fn redacted_text_is_nowhere_and_stays_out() {
         let item = format!("/items/{id}");
         // The publisher lists it still, and something else is new.
         for newest in [9, 10, 11] {
-            let listed = [posts(7..=newest), all.clone()].concat();
+            let listed = [days(7..=newest), all.clone()].concat();
             let verdict = site.gate.later(1).take(&document(&listed)).await;
             assert!(!support::kinds(&verdict).contains(&EventKind::Undeleted));
             let after = everything(&site, first, &ids).await;

@@ -1,7 +1,6 @@
 //! What an older document of a publisher brings, beside what `stories.txt` tells: items that newer ones say are deleted.
 
-use super::{days, kinds};
-use crate::support::{Gate, SITE, atom, post};
+use crate::support::{Gate, SITE, atom, days, kinds, post};
 use tidegate_core::model::{Deletions, EventKind::*};
 use tidegate_store::Select;
 

@@ -1,8 +1,7 @@
 //! Missing items that the operator says were deleted.
 
-use super::days;
 use crate::support::sharing::first;
-use crate::support::{Gate, HOUR, post};
+use crate::support::{Gate, HOUR, days, post};
 use tidegate_core::model::SyncId;
 use tidegate_judge::record::DeletionError;
 

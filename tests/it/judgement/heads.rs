@@ -26,18 +26,6 @@ async fn tick(gate: &mut Gate, head: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_change_of_the_head_takes_a_tick_and_makes_no_version() {
-    let mut gate = Gate::new().await;
-    let head = "<title>News</title><description>of the day</description>";
-    gate.take(&feed(head)).await;
-    let counter = format!("{head}<x:readers xmlns:x=\"urn:x\">17</x:readers>");
-    assert!(!tick(&mut gate, &counter).await);
-    let renamed = head.replace("News", "Olds");
-    assert!(tick(&mut gate, &renamed).await);
-    assert!(!tick(&mut gate, &renamed).await);
-}
-
-#[tokio::test]
 async fn a_head_is_told_no_more_often_than_a_day_may_have() {
     let mut gate = Gate::new().await;
     gate.versions_per_day = 1;

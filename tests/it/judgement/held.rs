@@ -1,7 +1,6 @@
-//! What is seen only while a document is held, what of it comes at once, and the words for what is missing.
+//! What is seen only while a document is held, and what of it comes at once.
 
-use crate::judgement::days;
-use crate::support::{Gate, Post, SITE, atom, kinds, post};
+use crate::support::{Gate, Post, SITE, atom, days, kinds, post};
 use tidegate_core::model::{EventKind::*, HeldEntry};
 
 #[tokio::test]
@@ -51,22 +50,6 @@ async fn what_is_kept_is_bounded() {
         assert!(kept.len() <= HeldEntry::ENTRIES_LIMIT && kept.len() < number, "{}", kept.len());
         assert!(kept.iter().map(HeldEntry::size).sum::<usize>() <= HeldEntry::BYTES_LIMIT);
         assert!(kept.len() > 1, "{}", kept.len());
-    }
-}
-
-#[tokio::test]
-async fn a_retirement_says_what_objected_to_a_deletion() {
-    let mut gate = Gate::new().await;
-    gate.posts(&days(1..=12)).await;
-    let mut without = days(1..=12);
-    without.retain(|p| p.day % 3 != 1);
-    gate.later(1).posts(&without).await;
-    let (absent, all) = tidegate_judge::absent(&gate.snapshot().await, &gate.options, 2);
-    assert_eq!((absent.len(), all), (2, 3));
-    let pending = tidegate_judge::PendingAbsence::new(&absent[0], &gate.options, 0).unwrap();
-    let words = pending.describe();
-    for said in ["it went with 2 others at once", "it is retired, not deleted"] {
-        assert!(words.contains(said), "{words}");
     }
 }
 

@@ -217,11 +217,10 @@ async fn what_an_ill_formed_complete_feed_says_waits() {
         complete.flaws.insert(Flaw::Bytes);
         let snapshot = gate.snapshot().await;
         let body = u128::from(until);
-        let verdict = gate.with_round(Some(&snapshot), |round| {
-            let peers = Peers { complete: Some(&complete), issued: None };
-            let prints = BodyPrints { wire: body, body };
-            record::take_in_shared(round, &document, &peers, prints).unwrap()
-        });
+        let peers = Peers { complete: Some(&complete), issued: None };
+        let prints = BodyPrints { wire: body, body };
+        let round = gate.round(Some(&snapshot));
+        let verdict = record::take_in_shared(&round, &document, &peers, prints).unwrap();
         gate.commit(&verdict).await;
         assert_eq!(kinds(&verdict), expected);
         assert_eq!(verdict.doubt.is_some(), expected.is_empty());

@@ -1,7 +1,6 @@
 //! What items' own addresses answered, beside what the documents say.
 
-use crate::judgement::days;
-use crate::support::{Gate, kinds};
+use crate::support::{Gate, days, kinds};
 use tidegate_core::model::{Deletions, EventKind, EventKind::*, Probing};
 use tidegate_judge::probe::{self, ProbeEnd, ProbeReply, Replies};
 use tidegate_judge::record::Verdict;

@@ -65,7 +65,7 @@ impl Gate {
     ) -> Verdict {
         let whole = self.snapshot();
         let gate = &self.inner;
-        let mut verdict = gate.with_round(whole.as_ref(), &decide);
+        let mut verdict = decide(&gate.round(whole.as_ref()));
         let Some(reader) = ready(gate.store.pin(&gate.feed)).unwrap() else {
             // All items have keys from the beginning, however few there are.
             if let Some(change) = &mut verdict.change {
@@ -86,16 +86,13 @@ impl Gate {
         let mut snapshot = ready(reader.unsettled(cutoff)).unwrap().unwrap();
         let read = |snapshot: &Snapshot, wanted| ready(reader.read_more(snapshot, wanted)).unwrap();
         if let Some(document) = document {
-            let wanted =
-                gate.with_round(Some(&snapshot), |round| record::ledger_query(round, &[document]));
+            let wanted = record::ledger_query(&gate.round(Some(&snapshot)), &[document]);
             snapshot = read(&snapshot, wanted).unwrap_or(snapshot);
         }
         for looks in 1..=LOOKS_MOST {
-            let (of_part, wanted) = gate.with_round(Some(&snapshot), |round| {
-                let of_part = decide(round);
-                let wanted = record::wanted_after(round, &of_part, looks);
-                (of_part, wanted)
-            });
+            let round = gate.round(Some(&snapshot));
+            let of_part = decide(&round);
+            let wanted = record::wanted_after(&round, &of_part, looks);
             if let Some(more) = read(&snapshot, wanted) {
                 snapshot = more;
                 continue;

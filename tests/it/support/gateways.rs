@@ -1,5 +1,6 @@
 //! Gateways in this process, each in front of a publisher or of the next.
 
+use super::name;
 use super::process::TOKEN;
 use super::publisher::{Answer, Publisher};
 use http::HeaderMap;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use tidegate::app::{Gateway, Outside};
 use tidegate_config::{self as config, Config};
 use tidegate_core::clock::ManualClock;
-use tidegate_core::model::{FeedName, Time};
+use tidegate_core::model::Time;
 
 /// What tests have in a table where they do not say otherwise.
 const DEFAULTS: [(&str, &[(&str, &str)]); 3] = [
@@ -173,8 +174,7 @@ impl Running {
     }
 
     pub async fn poll(&self, feed: &str) {
-        let name = FeedName::new(feed).unwrap();
-        let report = self.operator().poll_now(&name).await.unwrap();
+        let report = self.operator().poll_now(&name(feed)).await.unwrap();
         assert_eq!(report.error, None, "{report:?}");
     }
 }
@@ -209,10 +209,6 @@ impl Paper {
     pub fn print(&self, text: &str) {
         self.publisher.set_all(Answer::document(self.media_type, text));
     }
-}
-
-pub fn name() -> FeedName {
-    FeedName::new("news").unwrap()
 }
 
 /// A gateway of one feed; `more`: what its configuration says of it beside the address.

@@ -9,7 +9,7 @@ pub mod publisher;
 pub mod shared_items;
 pub mod sharing;
 
-pub use post::{HOUR, Post, SITE, START, atom, post, rss, with_deletions};
+pub use post::{HOUR, Post, SITE, START, atom, days, post, rss, with_deletions};
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -31,6 +31,10 @@ use tokio::sync::mpsc;
 /// A file or folder of the repository.
 pub fn root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+pub fn name(feed: &str) -> FeedName {
+    FeedName::new(feed).unwrap()
 }
 
 /// Every file below a folder, in order.
@@ -125,7 +129,7 @@ impl Gate {
         let store = Store::in_memory(Some(EndpointId::own(endpoint).unwrap()), clock).unwrap();
         Self {
             store: Arc::new(store),
-            feed: FeedName::new("news").unwrap(),
+            feed: name("news"),
             url: SITE.to_owned(),
             options: FeedOptions::default(),
             versions_per_day: VERSIONS_PER_DAY,
@@ -149,7 +153,7 @@ impl Gate {
         Time::from_unix(self.now.unix() + self.lead)
     }
 
-    fn round<'a>(&'a self, snapshot: Option<&'a Snapshot>) -> Observation<'a> {
+    pub fn round<'a>(&'a self, snapshot: Option<&'a Snapshot>) -> Observation<'a> {
         Observation {
             feed: &self.feed,
             url: &self.url,
@@ -269,14 +273,6 @@ impl Gate {
         let verdict = record::answered(&self.round(snapshot.as_ref()), replies, self.same);
         self.commit(&verdict).await;
         verdict
-    }
-
-    pub fn with_round<T>(
-        &self,
-        snapshot: Option<&Snapshot>,
-        done: impl FnOnce(&Observation<'_>) -> T,
-    ) -> T {
-        done(&self.round(snapshot))
     }
 
     pub async fn commit(&mut self, verdict: &Verdict) {

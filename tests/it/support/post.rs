@@ -43,6 +43,11 @@ pub fn post(day: u32) -> Post {
     }
 }
 
+/// The posts of these days, the newest first.
+pub fn days(range: std::ops::RangeInclusive<u32>) -> Vec<Post> {
+    range.rev().map(post).collect()
+}
+
 pub fn atom(site: &str, posts: &[Post]) -> String {
     let mut xml = format!(
         "<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>News</title><id>{site}</id>\

@@ -1,5 +1,6 @@
 //! Servers of a test, which keep what they were asked; and a scripted publisher, which answers what the test sets.
 
+use super::post::{Post, SITE, atom};
 use axum::body::Bytes;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
@@ -107,6 +108,11 @@ impl Answer {
     pub fn document(media_type: &str, body: impl Into<Vec<u8>>) -> Self {
         let header = (header::CONTENT_TYPE, media_type.to_owned());
         Self { status: 200, header, body: body.into() }
+    }
+
+    /// Posts in Atom.
+    pub fn atom(posts: &[Post]) -> Self {
+        Self::document("application/atom+xml", atom(SITE, posts))
     }
 
     /// A status with a page that says so.

@@ -147,9 +147,9 @@ pub async fn with(
     let snapshot = gate.store.snapshot(&gate.feed).await.unwrap();
     let peers = Peers { complete: complete.as_ref(), issued };
     let body = xxhash_rust::xxh3::xxh3_128(text.as_bytes());
-    let verdict = gate.with_round(snapshot.as_ref(), |round| {
-        record::take_in_shared(round, &document, &peers, BodyPrints { wire: body, body }).unwrap()
-    });
+    let prints = BodyPrints { wire: body, body };
+    let round = gate.round(snapshot.as_ref());
+    let verdict = record::take_in_shared(&round, &document, &peers, prints).unwrap();
     gate.commit(&verdict).await;
     verdict
 }

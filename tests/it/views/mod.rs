@@ -143,7 +143,7 @@ fn replayed(series: &Series) -> (Store, FeedName, Vec<DocumentReport>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let clock = Arc::new(ManualClock::at(Time::from_unix(support::START)));
     let store = Store::in_memory(Some(EndpointId::own("gate.example").unwrap()), clock).unwrap();
-    let feed = FeedName::new("recorded").unwrap();
+    let feed = support::name("recorded");
     let mut lines = Vec::new();
     runtime.block_on(async {
         let print = |line| lines.push(line);

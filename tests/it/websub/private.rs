@@ -17,6 +17,13 @@ async fn a_private_topic_is_delivered_below_its_token_until_that_is_revoked() {
     assert_eq!(stage.admin("PUT", "/feeds/news", put).await.0, 200);
     // Who subscribed while it was for everybody is told that it is gone, and told nothing else.
     until("the public topic ends", async || stage.active().await == 0).await;
+    until("it was denied", async || public.verifications().len() == 2).await;
+    let Verification::Denied { topic: denied, reason } = verification(&public.verifications()[1])
+    else {
+        panic!("{:?}", public.verifications())
+    };
+    assert_eq!(denied, topic("/feeds/news"));
+    assert_eq!(reason.as_deref(), Some("no feed of that name is published here"));
     let again = stage.post("subscribe", &topic("/feeds/news"), &push).await;
     assert_eq!(again.0, 404, "{again:?}");
     let path = format!("/t/{TOKEN}/feeds/news");
