@@ -1,5 +1,7 @@
-"""What the comparisons measure with: a gateway on one core, its processor time, memory and disk, and wrk."""
+"""What the comparisons measure with: a gateway on one core, its processor time, memory and disk, wrk, and instructions
+under callgrind."""
 
+import contextlib
 import dataclasses
 import datetime
 import http.client
@@ -19,9 +21,23 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "tests/scripts"))
 import stage
 
 # Debian's packages of the programs that may be missing.
-PACKAGES = {"nginx": "nginx-light", "wrk": "wrk", "newsboat": "newsboat", "h2load": "nghttp2-client"}
+PACKAGES = {"nginx": "nginx-light", "wrk": "wrk", "valgrind": "valgrind", "callgrind_control": "valgrind",
+            "newsboat": "newsboat", "h2load": "nghttp2-client"}
+# Has wrk ask for the paths of a file in turn.
+IN_TURN = """
+local requests, at = {}, 0
+function init(args)
+    for line in io.lines(args[1]) do requests[#requests + 1] = wrk.format(nil, line) end
+end
+function request()
+    at = at % #requests + 1
+    return requests[at]
+end
+"""
 # How long a program may take to begin or to end, in seconds.
 WAIT = 120
+# The requests before instructions are counted.
+WARM = 200
 MILLISECONDS = {"us": 1e-3, "ms": 1.0, "s": 1e3, "m": 6e4}
 
 
@@ -118,12 +134,17 @@ class Run:
     p99: float
 
 
-def wrk(core, process, address, headers, connections, seconds):
-    """Asks `address` as fast as it is answered, and measures what that takes `process`."""
+def wrk(core, process, address, headers, connections, seconds, paths=None):
+    """Asks `address`, or for the paths of a file there in turn, as fast as it is answered, and measures what that takes
+    `process`."""
     command = [program("wrk"), "-t1", f"-c{connections}", f"-d{seconds}s", "--latency"]
     for name, value in headers.items():
         command += ["-H", f"{name}: {value}"]
     command.append(address)
+    if paths:
+        script = paths.with_suffix(".lua")
+        script.write_text(IN_TURN)
+        command += ["-s", script, "--", paths]
     begun = cpu(process)
     done = subprocess.run(
         pinned(core, command), stdout=subprocess.PIPE, text=True, check=True, timeout=seconds + WAIT
@@ -137,10 +158,9 @@ def wrk(core, process, address, headers, connections, seconds):
     return Run(requests, taken / requests * 1e6, rate, float(number) * MILLISECONDS[unit])
 
 
-def h2load(core, process, addresses, headers, connections, requests, version):
-    """Asks for the addresses of a file in turn over HTTP/1 or 2; microseconds of `process` a request."""
+def h2load(core, process, addresses, headers, connections, requests):
+    """Asks for the addresses of a file in turn over HTTP/2; microseconds of `process` a request."""
     command = [program("h2load"), "-t1", f"-c{connections}", "-m1", f"-n{requests}", "-i", addresses]
-    command += ["--h1"] if version == 1 else []
     for name, value in headers.items():
         command += ["-H", f"{name}: {value}"]
     begun = cpu(process)
@@ -149,6 +169,36 @@ def h2load(core, process, addresses, headers, connections, requests, version):
     if f"{requests} succeeded, 0 failed, 0 errored" not in done.stdout:
         raise RuntimeError(f"it was not always answered:\n{done.stdout}")
     return taken / requests * 1e6
+
+
+def callgrind(folder):
+    """What a command begins with whose instructions are counted."""
+    return [program("valgrind"), "--tool=callgrind", "-q", f"--callgrind-out-file={folder}/callgrind.%p"]
+
+
+def executed(process):
+    """How many instructions a process under callgrind has executed."""
+    command = [program("callgrind_control"), "-e", "Ir", str(process)]
+    out = subprocess.run(command, capture_output=True, text=True, check=True, timeout=WAIT).stdout
+    # Threads are counted each by itself.
+    found = re.findall(r"^\s*Th ?\d+\s+([\d,]+)", out, re.M)
+    if not found:
+        raise RuntimeError(f"callgrind says nothing of its instructions:\n{out}")
+    return sum(int(number.replace(",", "")) for number in found)
+
+
+def instructions(process, address, headers, number):
+    """Instructions of a process under callgrind for each request: the difference between so many requests and twice as
+    many, so that what is done once counts nothing."""
+    base, path = re.fullmatch(r"(http://[^/]+)(/.*)", address).groups()
+    with contextlib.closing(Connection(base)) as connection:
+        counts = []
+        for times in (0, 1, 2):
+            before = executed(process)
+            for _ in range(number * times or WARM):
+                connection.ask("GET", path, headers)
+            counts.append(executed(process) - before)
+    return (counts[2] - counts[1]) / number
 
 
 class Gateway(stage.Gateway):

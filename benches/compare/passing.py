@@ -5,6 +5,7 @@ The origin is another nginx, with a page of 10 KB. Both proxies run on one core,
 there is one, and both keep connections to the origin. Runs are short and interleaved, as in serving.py.
 
     benches/compare/passing.py                       the table, about a minute
+    benches/compare/passing.py --instructions        instructions per request under callgrind
 """
 
 import sys

@@ -4,7 +4,6 @@
     benches/compare/scale.py feeds 100,1000,10000,100000 --seconds 1800    a running gateway over time
     benches/compare/scale.py items 100,10000,100000                        a poll by the length of the ledger
     benches/compare/scale.py readers 1,10,100,1000                         a request by how many ask at once
-    benches/compare/scale.py polls 304,same,changing-large --seconds 8     a poll by what it finds
 
 feeds    A gateway polls a publisher on as many loopback addresses. So that all numbers of feeds cost the same number of
          polls a second (--polls), fewer feeds have a shorter interval: 100,000 have ten minutes, 10,000 one. 3 % of the
@@ -14,9 +13,6 @@ feeds    A gateway polls a publisher on as many loopback addresses. So that all 
 items    Feeds of the same window whose ledgers have so many items, made by polling documents of which half is new. In
          each round each feed is polled with one new item on top and one less below, and again unchanged. The CPU of
          these polls is compared, the calls that ask for them included.
-polls    Each of 2,000 feeds is polled once a second, and what polls take is printed for each run of so many seconds: of
-         documents of 50 KB that have a tag (304) or none, so that the same document is read again and again (same), or
-         that change (changing-large), and of 16 KB (small, changing).
 readers  wrk keeps so many connections busy with the reader view, and nginx serves the same bytes beside it.
 
 `publish.items` must be raised for ledgers of more than 100,000 items (150,000 is the most). 100,000 feeds in the file
@@ -43,13 +39,6 @@ SHORT, COPIES = 1000, 10
 ITEMS = "[publish]\nitems = 150_000\n"
 # How long feeds may take to be read first, in seconds.
 INTAKE = 3600
-# What polls are of: the documents, whether polls find a change, and whether answers have a tag; of so many feeds.
-ROWS = {
-    "304": (publisher.large, False, True), "same": (publisher.large, False, False),
-    "small": (publisher.small, False, True), "changing": (publisher.small, True, True),
-    "changing-large": (publisher.large, True, True),
-}
-POLLED = 2000
 
 
 def part(ordered, share):
@@ -222,40 +211,20 @@ def items(given):
     return {"rows": rows, "window": window}
 
 
-def polls(given):
-    for row in given.sizes:
-        documents, is_changing, has_tag = ROWS[row]
-        source = publisher.Publisher(documents(), given.share if is_changing else 0.0, has_tag)
-        with tempfile.TemporaryDirectory(dir=given.folder) as folder:
-            urls = {f"f{n}": source.url(n) for n in range(POLLED)}
-            gateway = measure.Gateway(given.bin, folder, measure.polling("1s", urls))
-            try:
-                read_first(source, POLLED)
-                time.sleep(RESTARTED)
-                watch = Watch(gateway, source, pathlib.Path(folder), 1)
-                for _ in range(given.rounds):
-                    time.sleep(given.seconds)
-                    print(f"{row:16} {spent(watch.sample())}", flush=True)
-            finally:
-                gateway.end()
-                source.stop()
-    return {}
-
-
 def readers(given):
-    given.seconds = given.wrk
+    given.seconds, given.instructions = given.wrk, False
     return {"rows": serving.by_readers(given, given.sizes)}
 
 
 def main():
-    modes = {"feeds": feeds, "items": items, "readers": readers, "polls": polls}
+    modes = {"feeds": feeds, "items": items, "readers": readers}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("mode", choices=modes)
-    parser.add_argument("sizes", type=lambda text: text.split(","), help=f"numbers; of polls {', '.join(ROWS)}")
+    parser.add_argument("sizes", type=lambda text: [int(size) for size in text.split(",")])
     parser.add_argument("--bin", default="target/dist/tidegate")
     parser.add_argument("--folder", help="where gateways store what they have; the system's folder for that")
     parser.add_argument("--json", help="a file for plot.py")
-    parser.add_argument("--rounds", type=int, default=7, help="of items, readers and polls")
+    parser.add_argument("--rounds", type=int, default=7, help="of items and readers")
     parser.add_argument("--wrk", type=int, default=1, help="seconds of a run with readers")
     parser.add_argument("--seconds", type=int, default=60, help="that feeds are sampled")
     parser.add_argument("--sample", type=float, default=5, help="seconds between two samples")
@@ -263,8 +232,6 @@ def main():
     parser.add_argument("--share", type=float, default=0.03, help="of polls that find a change")
     parser.add_argument("--large", action="store_true", help="documents of 50 KB instead of 16 KB")
     given = parser.parse_args()
-    if given.mode != "polls":
-        given.sizes = list(map(int, given.sizes))
     measure.report(given.json, kind=given.mode, **modes[given.mode](given))
 
 

@@ -6,16 +6,16 @@ does is the same for both; what counts are medians of CPU time, which say the sa
 does not.
 
     benches/compare/serving.py                       the table of ratios, about two minutes
+    benches/compare/serving.py --instructions        instructions per request under callgrind
     benches/compare/serving.py --documents 1,1000    by how many documents of 50 KB are asked for in turn, and over HTTP/2
     benches/compare/serving.py --polls 200           p99 of cached reads beside so many polls a second
 
-Installs nginx and wrk from Debian's packages where they are missing and it may.
+Installs nginx, wrk and valgrind from Debian's packages where they are missing and it may.
 """
 
 import argparse
 import contextlib
 import gzip
-import itertools
 import pathlib
 import sys
 import tempfile
@@ -48,7 +48,7 @@ class Servers:
 
     def __init__(self, given, stack, folder, server=""):
         self.given, self.stack, self.folder, self.server, self.at, self.paths = given, stack, folder, server, {}, {}
-        self.begin = measure.pinned(SERVER_CORE)
+        self.begin = measure.pinned(SERVER_CORE, measure.callgrind(folder) if given.instructions else ())
 
     def gateway(self, configuration):
         gateway = measure.Gateway(self.given.bin, self.folder / "gateway", configuration, self.server, self.begin)
@@ -142,12 +142,20 @@ def compare(given, servers):
               + f"{measure.spread([run.p99 for run in made])[0]:10.2f}{measure.spread([run.rate for run in made])[0]:10.0f}")
 
 
+def instructions(given, servers):
+    """Instructions per request on each path."""
+    print(f"{'':8}" + "".join(f"{name:>20}" for name in servers.at))
+    for path, (*what, _) in servers.paths.items():
+        counts = [measure.instructions(server[0], *asked(server, *what), given.requests) for server in servers.at.values()]
+        print(f"{path:8}" + "".join(f"{count:20.0f}" for count in counts), flush=True)
+
+
 def show(given, build):
     """Compares servers, by what is given."""
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         servers = Servers(given, stack, pathlib.Path(folder))
         build(servers)
-        compare(given, servers)
+        (instructions if given.instructions else compare)(given, servers)
 
 
 def by_readers(given, numbers):
@@ -191,14 +199,16 @@ def by_documents(given, number):
         for path, headers in (("50 KB", {}), ("gzip", {"Accept-Encoding": "gzip"})):
             runs = {}
             for turn in range(given.rounds + 1):
-                for name, version in itertools.product(at, (1, 2)):
-                    process, *bases = at[name]
-                    addresses = servers.folder / "addresses"
-                    addresses.write_text("".join(f"{bases[version - 1]}/feeds/{feed}\n" for feed in names))
-                    made = measure.h2load(CLIENT_CORE, process, addresses, headers, given.connections, given.requests, version)
+                for name, (process, base, other) in at.items():
+                    paths, addresses = servers.folder / f"{name}.1", servers.folder / f"{name}.2"
+                    paths.write_text("".join(f"/feeds/{feed}\n" for feed in names))
+                    addresses.write_text("".join(f"{other}/feeds/{feed}\n" for feed in names))
+                    made = measure.wrk(CLIENT_CORE, process, base, headers, given.connections, given.seconds, paths).cpu
+                    again = measure.h2load(CLIENT_CORE, process, addresses, headers, given.connections, given.requests)
                     # The first round warms both up.
                     if turn > 0:
-                        runs.setdefault((version, name), []).append(made)
+                        runs.setdefault((1, name), []).append(made)
+                        runs.setdefault((2, name), []).append(again)
             for version in (1, 2):
                 ours, theirs = (runs[version, name] for name in at)
                 print(f"{number:6} documents, {path:6} HTTP/{version}" + "{:9.2f} ±{:5.2f}".format(*measure.spread(ours))
@@ -253,6 +263,8 @@ def options(about):
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=int, default=1, help="of each run")
     parser.add_argument("--connections", type=int, default=16)
+    parser.add_argument("--instructions", action="store_true")
+    parser.add_argument("--requests", type=int, default=5000, help="that are counted under callgrind")
     return parser
 
 
@@ -262,7 +274,6 @@ def main():
     parser.add_argument("--interval", type=int, default=2, help="seconds between two polls of a feed")
     parser.add_argument("--changing", type=float, default=1.0, help="the part of polls that bring news")
     parser.add_argument("--documents", help="numbers of documents, with commas")
-    parser.add_argument("--requests", type=int, default=5000, help="of each run by documents")
     given = parser.parse_args()
     if given.documents:
         print("CPU a request in µs of the gateway and of nginx, and the ratio")
