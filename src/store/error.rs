@@ -2,6 +2,8 @@
 
 use super::StoreStop;
 use std::error::Error;
+use std::fmt::Display;
+use std::io;
 use tidegate_core::model::{EndpointId, FeedName};
 
 /// The reason in errors of a database without an answer.
@@ -152,6 +154,12 @@ impl StoreError {
         cause: impl Into<Box<dyn Error + Send + Sync>>,
     ) -> Self {
         Self::Io { doing, source: std::io::Error::other(cause) }
+    }
+
+    /// What the system said of a place that it does not name.
+    pub(super) fn at(doing: &'static str, place: impl Display, error: &io::Error) -> Self {
+        let source = io::Error::new(error.kind(), format!("{place}: {error}"));
+        Self::Io { doing, source }
     }
 
     /// Whether the error may pass by itself: the database is away, a feed changed while it was read, or the store is

@@ -41,10 +41,8 @@ pub(super) struct Mark {
 impl StoreFolder {
     /// Makes the folder where there is none, and locks it. Finishes a compaction or import that was killed.
     pub(super) fn take(path: &Path) -> Result<Self, StoreError> {
-        let failed = |source: io::Error| StoreError::Io {
-            doing: "make or open its folder",
-            source: io::Error::new(source.kind(), format!("{}: {source}", path.display())),
-        };
+        let failed =
+            |error: io::Error| StoreError::at("make or open its folder", path.display(), &error);
         private::make_data_folder(path).map_err(failed)?;
         private::shut_out_others(path);
         let mut options = File::options();
@@ -73,10 +71,8 @@ impl StoreFolder {
         };
         let written = write();
         let removed = std::fs::remove_file(&path);
-        written.and(removed).map_err(|source| StoreError::Io {
-            doing: "write to its folder",
-            source: io::Error::new(source.kind(), format!("{}: {source}", self.path.display())),
-        })
+        let failed = |error| StoreError::at("write to its folder", self.path.display(), &error);
+        written.and(removed).map_err(failed)
     }
 
     /// The folder.

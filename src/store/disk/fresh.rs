@@ -126,6 +126,15 @@ mod tests {
         fs::create_dir_all(path.join("lost+found")).unwrap();
         fs::write(path.join("admin-token"), "token").unwrap();
         let before = fs::metadata(&path).unwrap().ino();
+        // What is not put in place leaves nothing, and what somebody put there is in the way.
+        let other = outer.path().join("other");
+        let (fresh, store) = begin(&other).unwrap();
+        store.close().await.unwrap();
+        drop(store);
+        fresh.discard();
+        assert_eq!(names(outer.path()), ["data"]);
+        assert!(matches!(begin(outer.path()), Err(StoreError::Occupied { .. })));
+        fs::remove_file(outer.path().join(LOCK)).unwrap();
         // One that was ended by force left this.
         fs::create_dir(path.join(swap::MAKING)).unwrap();
         fs::write(path.join(swap::MAKING).join("db"), "half of it").unwrap();
@@ -144,17 +153,5 @@ mod tests {
         let store = Store::on_disk(&path, None, Arc::new(SystemClock)).unwrap();
         assert_eq!(store.endpoint(), &endpoint);
         store.close().await.unwrap();
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn what_is_not_put_in_place_leaves_nothing() {
-        let outer = tempfile::tempdir().unwrap();
-        let (fresh, store) = begin(&outer.path().join("data")).unwrap();
-        store.close().await.unwrap();
-        drop(store);
-        fresh.discard();
-        assert!(names(outer.path()).is_empty());
-        fs::write(outer.path().join("letter"), "of somebody").unwrap();
-        assert!(matches!(begin(outer.path()), Err(StoreError::Occupied { .. })));
     }
 }

@@ -8,7 +8,7 @@ use crate::engine::{Class, Writes};
 use crate::limits::BLOCK;
 use crate::record::{ArchiveRecord, ItemRecord, Record, SegmentRecord, TextRecord};
 use bytes::Bytes;
-use tidegate_core::model::{Archive, ArchiveNote, FeedName, LedgerEntry, Markup, SyncId, Time};
+use tidegate_core::model::{Archive, ArchiveNote, FeedName, LedgerEntry, Markup, SyncId};
 
 /// The value of a tombstone in the index by tick; other items have an empty one.
 pub(super) const TOMBSTONE: &[u8] = &[1];
@@ -43,7 +43,7 @@ impl FeedWriter<'_> {
         self.codec.put_text(self.writes, key, text)
     }
 
-    fn describe(&self, id: &SyncId) -> String {
+    pub(super) fn describe(&self, id: &SyncId) -> String {
         format!("the item {id} of the feed {}", self.name)
     }
 
@@ -58,16 +58,6 @@ impl FeedWriter<'_> {
     /// The encoded bytes of an item.
     pub(super) fn encode_markup(&self, id: &SyncId, markup: &Markup) -> Result<Bytes, StoreError> {
         Ok(self.codec.encoded(markup, || self.describe(id))?.into())
-    }
-
-    /// The encoded bytes of an item, as a difference to those of its version at `at`.
-    pub(super) fn markup_difference(
-        &self,
-        id: &SyncId,
-        whole: &[u8],
-        (at, newer): (Time, &[u8]),
-    ) -> Result<Bytes, StoreError> {
-        Ok(self.codec.difference(whole, at, newer, || self.describe(id))?.into())
     }
 
     /// Sets an item in the index by tick.

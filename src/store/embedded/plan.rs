@@ -297,9 +297,9 @@ impl ChangePlanner<'_> {
                 // Its version was dropped.
                 Some(TextRecord { note: None, .. }) => self.writer.remove(Class::Texts, key),
                 Some(TextRecord { note, body: Some(whole) }) if is_difference => {
-                    let newer = (tick.time(), &body[..]);
-                    let body = Some(self.writer.markup_difference(id, &whole, newer)?);
-                    self.writer.put_text(key, &TextRecord { note, body })?;
+                    let what = || self.writer.describe(id);
+                    let body = self.writer.codec.difference(&whole, tick.time(), body, what)?;
+                    self.writer.put_text(key, &TextRecord { note, body: Some(body.into()) })?;
                 }
                 _ => {}
             }

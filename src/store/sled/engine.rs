@@ -273,10 +273,8 @@ impl Engine for SledEngine {
 
     fn pass(&self) -> Result<(), StoreError> {
         let mut barrier = self.barrier.lock().unwrap_or_else(PoisonError::into_inner);
-        barrier.pass().map_err(|source| {
-            let source = io::Error::new(source.kind(), format!("{}: {source}", self.path));
-            StoreError::Io { doing: "make a write durable", source }
-        })
+        let failed = |error| StoreError::at("make a write durable", &self.path, &error);
+        barrier.pass().map_err(failed)
     }
 
     fn wake(&self) {
@@ -305,10 +303,7 @@ fn piece_keys(root: &[u8], size: u32) -> impl Iterator<Item = Vec<u8>> + use<> {
 /// Converts an error of the engine for the store in `path`.
 fn failed(path: &str, doing: &'static str, error: ::sled::Error) -> StoreError {
     match error {
-        ::sled::Error::Io(source) => {
-            let source = io::Error::new(source.kind(), format!("{path}: {source}"));
-            StoreError::Io { doing, source }
-        }
+        ::sled::Error::Io(error) => StoreError::at(doing, path, &error),
         // Its Display would print the engine's own wording; only the place matters here.
         ::sled::Error::Corruption { at, .. } => StoreError::Damaged {
             path: path.to_owned(),
