@@ -249,9 +249,19 @@ impl Site {
 
     /// An administration call with the token.
     async fn call(&self, method: &str, path: &str, body: &str) -> Response<Body> {
+        self.call_with(method, path, &[], body).await
+    }
+
+    async fn call_with(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Response<Body> {
         let bearer = format!("Bearer {TOKEN}");
-        let path = format!("/api/v1{path}");
-        self.ask(request(method, &path, &[("authorization", &bearer)], body)).await
+        let headers = [&[("authorization", bearer.as_str())], headers].concat();
+        self.ask(request(method, &format!("/api/v1{path}"), &headers, body)).await
     }
 }
 

@@ -6,18 +6,6 @@ use tidegate_judge::record::local;
 
 const ATOM: &str = "application/atom+xml;type=entry";
 
-async fn send(
-    site: &Site,
-    method: &str,
-    path: &str,
-    more: &[(&str, &str)],
-    body: &str,
-) -> Response<Body> {
-    let bearer = format!("Bearer {TOKEN}");
-    let headers = [&[("authorization", bearer.as_str())], more].concat();
-    site.ask(request(method, &format!("/api/v1{path}"), &headers, body)).await
-}
-
 /// A site whose feed `news` is made here; its item `a` is in conflict with two versions.
 fn site() -> Site {
     let site = conflicts::site(&["a"]);
@@ -43,7 +31,7 @@ async fn an_item_is_made_of_atom_or_of_json() {
         ("text/xml", "/feeds/news/items", entry, None),
         ("application/json; charset=utf-8", "/feeds/news/items", json, Some(true)),
     ] {
-        let answer = send(&site, "POST", path, &[("content-type", kind)], body).await;
+        let answer = site.call_with("POST", path, &[("content-type", kind)], body).await;
         assert_eq!(answer.status(), StatusCode::CREATED, "{kind}");
         let at = header(&answer, "location").to_owned();
         assert_eq!(header(&answer, "etag"), "\"1\"");
@@ -77,7 +65,7 @@ async fn an_item_is_changed_deleted_and_restored() {
         ("DELETE", of, vec![], "", 200, "Any"),
         ("POST", restore, vec![kind], r#"{"title":"Back"}"#, 200, "Back"),
     ] {
-        let answer = send(&site, method, path, &headers, body).await;
+        let answer = site.call_with(method, path, &headers, body).await;
         assert_eq!(answer.status(), status, "{method} {path} {body}");
         let version = stored(&site, "b").await.shared.winner;
         if !version.deleted {
@@ -94,16 +82,17 @@ async fn what_is_too_long_or_written_over_is_refused() {
     let kind = ("content-type", "application/json");
     for (tag, status) in [("3", 400), ("W/\"3\"", 400), ("\"3\", \"4\"", 400), ("\"x\"", 412)] {
         let headers = [kind, ("if-match", tag)];
-        let answer = send(&site, "PUT", "/feeds/news/items/a", &headers, r#"{"title":"A"}"#).await;
+        let answer =
+            site.call_with("PUT", "/feeds/news/items/a", &headers, r#"{"title":"A"}"#).await;
         assert_eq!(problem(answer, status).await["parameter"], "If-Match", "{tag}");
     }
     let long = format!("{{\"title\":\"{}\"}}", "x".repeat(ENTRY_LIMIT));
-    problem(send(&site, "POST", items, &[kind], &long).await, 413).await;
+    problem(site.call_with("POST", items, &[kind], &long).await, 413).await;
     assert_eq!(site.writes(), before, "nothing was done so far");
     // An entry may be longer than other bodies are.
     let fits = format!("{{\"title\":\"A\",\"content\":\"{}\"}}", "x".repeat(ENTRY_LIMIT / 2));
-    assert_eq!(send(&site, "POST", items, &[kind], &fits).await.status(), StatusCode::CREATED);
-    problem(send(&site, "PUT", "/feeds/news", &[], &fits).await, 413).await;
+    assert_eq!(site.call_with("POST", items, &[kind], &fits).await.status(), StatusCode::CREATED);
+    problem(site.call_with("PUT", "/feeds/news", &[], &fits).await, 413).await;
 }
 
 #[tokio::test]
@@ -130,7 +119,7 @@ async fn conflicts_are_resolved_as_the_body_says() {
         let (body, tags) = (body.replace("TAG", &tag), tags.replace("TAG", &tag));
         let headers = [("if-match", tags.as_str())];
         let headers = if tags.is_empty() { &[] } else { &headers[..] };
-        let answer = send(&site, "POST", of, headers, &body).await;
+        let answer = site.call_with("POST", of, headers, &body).await;
         assert_eq!(answer.status(), status, "{body} {tags}");
         let shared = stored(&site, "a").await.shared;
         let kept = (&*shared.winner.data.card.title, shared.conflicts.len());
@@ -153,11 +142,11 @@ async fn an_outline_that_is_changed_as_json_stays_one() {
     let kind = [("content-type", "application/json")];
     let path = "/feeds/news/items/a";
     let body = r#"{"title":"New","link":"http://h/"}"#;
-    assert_eq!(send(&site, "PUT", path, &kind, body).await.status(), StatusCode::OK);
+    assert_eq!(site.call_with("PUT", path, &kind, body).await.status(), StatusCode::OK);
     let version = stored(&site, "a").await.shared.winner;
     assert_eq!((version.data.format, &*version.data.card.title), (Format::Opml, "New"));
     assert!(version.data.xml.contains("xmlUrl"), "{version:?}");
     let body = r#"{"title":"New","content":"x"}"#;
-    let refused = send(&site, "PUT", path, &kind, body).await;
+    let refused = site.call_with("PUT", path, &kind, body).await;
     text(refused).await.assert_shows(&["is an outline of a list"]);
 }

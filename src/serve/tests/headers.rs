@@ -41,7 +41,7 @@ async fn nothing_in_a_document_depends_on_the_time_of_the_request() {
     assert_eq!(tags.len(), 1);
 }
 
-/// A page that is packed anew each time has one tag for all encodings.
+/// A page that is packed anew each time has one tag for all encodings. What a condition says is shown where it is read.
 #[tokio::test]
 async fn who_has_a_document_is_told_that_it_is_as_it_was() {
     let site = Site::new();
@@ -58,24 +58,17 @@ async fn who_has_a_document_is_told_that_it_is_as_it_was() {
     ]) {
         let asked = [("accept", accept), ("accept-encoding", "gzip")];
         let full = site.get_with(path, &asked).await;
-        let tag = header(&full, "etag");
-        assert_eq!(tag.starts_with("W/\""), accept.contains("/html") || accept.ends_with("n/json"));
-        let since = header(&full, "last-modified");
-        let mut all = vec![("if-none-match", tag, 304), ("if-none-match", "\"x\"", 200)];
-        if !since.is_empty() {
-            let long_ago = ("if-modified-since", "Thu, 01 Jan 1970 00:00:00 GMT", 200);
-            all.extend([("if-modified-since", since, 304), long_ago]);
-        }
+        let (tag, is_view) = (header(&full, "etag"), VIEWS.contains(&path));
+        assert_eq!(tag.starts_with("W/\""), !is_view, "{path}");
         // The tag may be that of another representation, which is as new.
-        for (encoding, (name, value, status)) in ["gzip", "zstd"]
-            .into_iter()
-            .flat_map(|encoding| all.iter().map(move |it| (encoding, *it)))
+        for (encoding, known, status) in
+            [("gzip", tag, 304), ("zstd", tag, 304), ("gzip", "\"x\"", 200)]
         {
-            let asked = [("accept", accept), ("accept-encoding", encoding), (name, value)];
+            let asked = [asked[0], ("accept-encoding", encoding), ("if-none-match", known)];
             let answer = site.get_with(path, &asked).await;
-            assert_eq!(answer.status(), status, "{path} {name}: {value}");
+            assert_eq!(answer.status(), status, "{path} {known}");
             let same = ["cache-control", "vary", "last-modified", "x-sup-id"];
-            for name in if VIEWS.contains(&path) { &same[..] } else { &same[..1] } {
+            for name in if is_view { &same[..] } else { &same[..1] } {
                 assert_eq!(header(&answer, name), header(&full, name), "{path} {status} {name}");
             }
             assert_eq!(links(&answer), links(&full));
