@@ -136,8 +136,8 @@ impl Gateway {
         };
         let (poller, poll_task) =
             Poller::start(parts).await.context("polling could not be started")?;
-        let in_force = prepared.in_force(config);
-        let operator = Operator::new(Arc::clone(store), Arc::clone(clock), poller, in_force);
+        let active_config = prepared.active_config(config);
+        let operator = Operator::new(Arc::clone(store), Arc::clone(clock), poller, active_config);
         let operator = Arc::new(operator);
         let site = prepared.put_in_force(&ground, config, &operator, None).await;
         let ends = || polling.clone();
@@ -194,9 +194,9 @@ impl Gateway {
             }
         }
         // No other change of the feeds comes between.
-        let turn = operator.turn().await;
-        let (turn, _) = turn.context("the feeds cannot be read")?;
-        let before = operator.in_force();
+        let guard = operator.lock_feeds().await;
+        let (guard, _) = guard.context("the feeds cannot be read")?;
+        let before = operator.active_config();
         let kept = config.keep_store(&before.config);
         // What can fail comes first, and last of that what is stored: then all of it is taken.
         let prepared =
@@ -213,10 +213,10 @@ impl Gateway {
         if let Some(space) = space {
             space.set_limits(config.store.space);
         }
-        operator.go_on_with(prepared.in_force(&config));
+        operator.replace_config(prepared.active_config(&config));
         let next =
             prepared.put_in_force(&self.ground, &config, &operator, Some(&mut self.site)).await;
-        drop(turn);
+        drop(guard);
         let mut before = std::mem::replace(&mut self.site, next);
         self.ending_hub = before.end_hub().or(self.ending_hub.take());
         self.background.retain(|task| !task.is_finished());
@@ -261,8 +261,8 @@ pub(super) fn operator_of(
 ) -> Operator {
     let (store, clock) = (gateway.store.real(), Arc::new(gateway.clock.clone()));
     let (url, services) = ("https://feeds.example.org", gateway.publisher.services());
-    let in_force = tidegate_serve::InForce::new(config, url, services, None);
-    Operator::new(store, clock, gateway.poller.clone(), in_force)
+    let active_config = tidegate_serve::ActiveConfig::new(config, url, services, None);
+    Operator::new(store, clock, gateway.poller.clone(), active_config)
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ impl FeedMaintenance {
     /// the change log.
     pub(super) async fn run_pass(&mut self, now: Time) -> Result<(), CommitError> {
         let feeds = self.store.feed_list().await?;
-        let rules = self.desk.in_force().config.publish.clone();
+        let rules = self.desk.active_config().config.publish.clone();
         let (pause, retention) = (pause(&rules), rules.past);
         if self.rules.replace(rules.clone()) != Some(rules) {
             self.visit_all();

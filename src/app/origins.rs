@@ -92,7 +92,7 @@ pub(super) async fn maintain(
         tokio::select! {
             () = cancel.cancelled() => return,
             () = tokio::time::sleep(wait) => wait = LOOK_EVERY,
-            () = desk.asked.wanted() => {}
+            () = desk.demand.wanted() => {}
         }
         if let Err(error) = let_go_idle(&desk, clock.now()).await {
             tracing::warn!(%error, "feeds that requests made could not be let go or resumed");
@@ -102,8 +102,8 @@ pub(super) async fn maintain(
 
 /// Lets go of feeds that were not asked for any more, writes down which were, and resumes those that are again.
 async fn let_go_idle(desk: &Operator, now: Time) -> Result<(), OperatorError> {
-    let idle = idle_times(&desk.in_force().config);
-    let asked = desk.asked.all();
+    let idle = idle_times(&desk.active_config().config);
+    let asked = desk.demand.all();
     let is_followed = |name: &FeedName| desk.has_subscribers(name);
     desk.change_on_demand(|record| {
         // Who is told of changes asks for them.
@@ -156,7 +156,7 @@ mod tests {
         let look = || tokio::time::sleep(LOOK_EVERY + Duration::from_secs(1));
 
         gateway.clock.set(day(2));
-        desk.asked.note(&feed, day(2));
+        desk.demand.note(&feed, day(2));
         look().await;
         eventually(|| asked() == day(2)).await;
         gateway.clock.set(day(31));
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!((record().is_let_go(), publisher.requests()), (true, polls), "it is left alone");
 
         publisher.says("two", "2");
-        desk.asked.want(&feed, day(60));
+        desk.demand.want(&feed, day(60));
         eventually(|| !record().is_let_go()).await;
         assert_eq!((record().standing, asked()), (FeedStanding::Active, day(60)));
         gateway.clock.set(day(61));

@@ -7,7 +7,7 @@ use super::explain::{evidence, origin, poll_result, standing};
 use super::html::{self, moment, text};
 use super::{
     DocumentKey, DocumentKind, PrivateReaders, Problem, Reply, ServedFeed, SharedState, Viewer,
-    Work, WorkKind, actions, admin, keeping, kept_items, life, make_on_thread, readers,
+    Work, WorkKind, actions, admin, holdings, kept_items, life, make_on_thread, readers,
     sign_in_address,
 };
 use maud::{Markup, PreEscaped, html};
@@ -21,18 +21,18 @@ use tidegate_status::{
 
 /// `GET /feeds/NAME/about`.
 pub(super) async fn page(viewer: Viewer, record: ServedFeed) -> Reply {
-    let room = &viewer.room;
-    let state = room.store.state(&record.name).await?;
-    let acting = acting(&viewer, &record, state.as_ref());
+    let app = &viewer.app;
+    let state = app.store.state(&record.name).await?;
+    let acting = render_actions(&viewer, &record, state.as_ref());
     let container = state.as_ref().map_or(Container::Atom, |state| Container::of(state.format));
     let items = state.as_ref().map_or(0, kept_items);
     let work = Work::new(&record.name, WorkKind::Ledger);
-    let ask = room.admission.request(viewer.client, work, items);
-    let (readers, audience) = readers::told_to(room, &viewer.audience, &record).await?;
+    let work_request = app.admission.request(viewer.client, work, items);
+    let (readers, audience) = readers::readers_for_operator(app, &viewer.audience, &record).await?;
     let (feed, revision) = (record.name.clone(), state.map(|state| state.revision));
     let key = DocumentKey { audience, feed: Some(feed), kind: DocumentKind::About };
-    let make = || made(Arc::clone(room), record.clone(), readers);
-    let content = room.documents.get(key, revision, ask, make).await?.text();
+    let make = || render_about(Arc::clone(app), record.clone(), readers);
+    let content = app.documents.get(key, revision, work_request, make).await?.text();
     let content = html! {
         (html::trail(&record.name, None, "About"))
         (acting)
@@ -41,8 +41,7 @@ pub(super) async fn page(viewer: Viewer, record: ServedFeed) -> Reply {
     Ok(viewer.page_about((&record.name, container), &text(&record.shown_title()), &content))
 }
 
-/// What can be done now.
-fn acting(viewer: &Viewer, record: &FeedRecord, state: Option<&FeedState>) -> Markup {
+fn render_actions(viewer: &Viewer, record: &FeedRecord, state: Option<&FeedState>) -> Markup {
     if !viewer.audience.may_sign_in {
         return html! {};
     }
@@ -69,12 +68,12 @@ fn acting(viewer: &Viewer, record: &FeedRecord, state: Option<&FeedState>) -> Ma
     }
 }
 
-async fn made(
-    room: SharedState,
+async fn render_about(
+    app: SharedState,
     record: ServedFeed,
     readers: Option<PrivateReaders>,
 ) -> Result<String, Problem> {
-    let detail = admin::read_detail(&room, &record.name).await?;
+    let detail = admin::read_detail(&app, &record.name).await?;
     let address = match readers {
         Some(readers) => html! { p { span.pill { "private" } " " (text(&readers.about)) "." } },
         None => {
@@ -82,7 +81,7 @@ async fn made(
             html! { p.quiet { "For feed readers: " code { (address) } } }
         }
     };
-    let now = room.clock.now();
+    let now = app.clock.now();
     make_on_thread("this page", move || Ok(content(&detail, &address, now).into_string())).await
 }
 
@@ -140,7 +139,7 @@ fn content(detail: &FeedDetail, address: &Markup, now: Time) -> Markup {
         @if let Some(walk) = &detail.feed.backfill { (older(walk)) }
         (detail.discarded.part(&record.name))
         @if let Some(state) = state {
-            (keeping::part((&record.name, status.pending_absences), state, &detail.kept, detail.oldest.as_ref()))
+            (holdings::part((&record.name, status.pending_absences), state, &detail.kept, detail.oldest.as_ref()))
         }
         @if let Some(character) = &detail.character {
             h2 { "What was learned of it" }

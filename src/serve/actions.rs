@@ -35,20 +35,21 @@ pub(super) async fn act(viewer: Viewer, record: ServedFeed, form: SentForm) -> R
         FeedAction::Remove if form.get("name").trim() != name.as_str() => {
             Err(Problem::parameter("name", "type the name of the feed to delete it"))
         }
-        _ => carry_out(&viewer.room, &name, action).await,
+        _ => carry_out(&viewer.app, &name, action).await,
     };
     let to = if action == FeedAction::Remove { "/" } else { &back };
     viewer.answer_form(&name, (&back, "About"), to, done)
 }
 
-/// Does it, to its end, whoever waits for it; answers what came of it, as a sentence.
+/// Carries out an action in a task of its own, so that it completes even if the client leaves. Returns the outcome as a
+/// sentence.
 pub(super) async fn carry_out(
-    room: &SharedState,
+    app: &SharedState,
     feed: &FeedName,
     action: FeedAction,
 ) -> Result<String, Problem> {
     let feed = feed.clone();
-    room.act(|operator| async move { act_on(&operator, &feed, action).await }).await
+    app.act(|operator| async move { act_on(&operator, &feed, action).await }).await
 }
 
 async fn act_on(
@@ -57,7 +58,7 @@ async fn act_on(
     action: FeedAction,
 ) -> Result<String, OperatorError> {
     match action {
-        FeedAction::Poll => return Ok(polled(&operator.poll_now(feed).await?)),
+        FeedAction::Poll => return Ok(describe_poll(&operator.poll_now(feed).await?)),
         FeedAction::Release => operator.hold(feed, Decision::Release).await?,
         FeedAction::Drop => operator.hold(feed, Decision::Drop).await?,
         FeedAction::Pause => operator.pause(feed, true).await?,
@@ -85,7 +86,7 @@ async fn act_on(
 }
 
 /// What came of a poll, as a sentence.
-fn polled(response: &PollResponse) -> String {
+fn describe_poll(response: &PollResponse) -> String {
     if let Some(error) = &response.error {
         return format!("Polled, and it failed: {error}.");
     }
@@ -207,7 +208,7 @@ pub(super) async fn show_form(viewer: Viewer, record: ServedFeed) -> Reply {
     let whose = "What a feed is polled for is changed by who runs this gateway.";
     let at = format!("/feeds/{}/edit", record.name);
     let is_open = viewer.is_signed_in && !is_filed(&record);
-    let settings = is_open.then(|| put::written(&record));
+    let settings = is_open.then(|| put::settings_from_record(&record));
     let content = || {
         html! {
             (html::trail(&record.name, None, "Edit"))
@@ -223,8 +224,8 @@ pub(super) async fn show_form(viewer: Viewer, record: ServedFeed) -> Reply {
 
 /// `POST /feeds/NAME/edit`.
 pub(super) async fn send_form(viewer: Viewer, record: ServedFeed, sent: SentForm) -> Reply {
-    let mut settings = put::written(&record);
-    match change_settings(&viewer.room, &record, &mut settings, &sent).await {
+    let mut settings = put::settings_from_record(&record);
+    match change_settings(&viewer.app, &record, &mut settings, &sent).await {
         Ok(()) => viewer.see(&format!("/feeds/{}/about", record.name), "The feed was changed."),
         Err(problem) => {
             let again = html! {
@@ -242,7 +243,7 @@ fn title(name: &FeedName) -> String {
 
 /// Changes the feed as the form says; what it says stands in `settings` then, also where it is refused.
 async fn change_settings(
-    room: &SharedState,
+    app: &SharedState,
     record: &FeedRecord,
     settings: &mut Map<String, Value>,
     sent: &SentForm,
@@ -260,7 +261,7 @@ async fn change_settings(
             text => settings.insert(key.to_owned(), text.into()),
         };
     }
-    put::change(room, &record.name, settings).await
+    put::change(app, &record.name, settings).await
 }
 
 fn settings_form(record: &FeedRecord, settings: &Map<String, Value>) -> Markup {

@@ -32,13 +32,13 @@ pub(super) async fn show(viewer: Viewer) -> Response {
 
 /// `POST /add`: looks at an address, or adds the feed at one.
 pub(super) async fn send(viewer: Viewer, form: SentForm) -> Reply {
-    let (room, address) = (&viewer.room, completed(form.get("url")));
+    let (app, address) = (&viewer.app, completed(form.get("url")));
     let done = match form.get("do") {
-        "add" => add(room, &address, &form).await.and_then(|name| {
-            let said = format!("The feed {name} was added, and its first poll is on its way.");
-            viewer.see(&format!("/feeds/{name}/about"), &said)
+        "add" => add(app, &address, &form).await.and_then(|name| {
+            let notice = format!("The feed {name} was added, and its first poll is on its way.");
+            viewer.see(&format!("/feeds/{name}/about"), &notice)
         }),
-        _ => look_at(room, &address).await.map(|there| {
+        _ => look_at(app, &address).await.map(|there| {
             let content = match there {
                 AddressPreview::Page { feeds, .. } => choose(&address, &feeds),
                 AddressPreview::Feed(feed) => preview(&feed),
@@ -77,37 +77,37 @@ pub(super) fn candidates(typed: &str) -> Option<Vec<Url>> {
 
 /// Refuses an address that is too long to be looked at.
 pub(super) fn check_length(address: &str) -> Result<(), Problem> {
-    let said = || format!("an address has at most {ADDRESS_LIMIT} bytes");
+    let detail = || format!("an address has at most {ADDRESS_LIMIT} bytes");
     let fits = (address.len() <= ADDRESS_LIMIT).then_some(());
-    fits.ok_or_else(|| Problem::parameter("url", said()))
+    fits.ok_or_else(|| Problem::parameter("url", detail()))
 }
 
-async fn look_at(room: &SharedState, address: &str) -> Result<AddressPreview, Problem> {
+async fn look_at(app: &SharedState, address: &str) -> Result<AddressPreview, Problem> {
     check_length(address)?;
-    Ok(room.operator.preview(address).await?)
+    Ok(app.operator.preview(address).await?)
 }
 
-async fn add(room: &SharedState, address: &str, form: &SentForm) -> Result<FeedName, Problem> {
+async fn add(app: &SharedState, address: &str, form: &SentForm) -> Result<FeedName, Problem> {
     let adds_feeds = form.get("add_feeds") == "true";
-    let said = [("url", address.into()), ("add_feeds", adds_feeds.into())];
-    let said = said.map(|(key, value): (&str, Value)| (key.to_owned(), value));
-    add_new(room, put::settings(&said.into_iter().collect())?, form.get("name").trim()).await
+    let settings = [("url", address.into()), ("add_feeds", adds_feeds.into())];
+    let settings = settings.map(|(key, value): (&str, Value)| (key.to_owned(), value));
+    add_new(app, put::parse_settings(&settings.into_iter().collect())?, form.get("name").trim()).await
 }
 
 /// Adds a feed under a new name, one made of its address where none is chosen.
 async fn add_new(
-    room: &SharedState,
+    app: &SharedState,
     settings: FeedSettings,
     name: &str,
 ) -> Result<FeedName, Problem> {
     let name = match name {
         "" => {
             let url = settings.url.as_ref().map(Url::as_str).unwrap_or_default();
-            room.operator.name_for(url).await?
+            app.operator.name_for(url).await?
         }
         name => FeedName::new(name).map_err(|why| Problem::parameter("name", why.to_string()))?,
     };
-    put::put_feed(room, &name, settings, PutMode::Add).await?;
+    put::put_feed(app, &name, settings, PutMode::Add).await?;
     Ok(name)
 }
 
@@ -117,12 +117,12 @@ async fn add_new(
     BadRequest, Conflict,
 ))]
 pub(super) async fn create(
-    State(room): State<SharedState>,
+    State(app): State<SharedState>,
     JsonObject(mut object): JsonObject,
 ) -> Reply {
     let name = object.text("name")?.unwrap_or_default();
-    let name = add_new(&room, put::settings(&object.0)?, &name).await?;
-    admin::created(&room, &name).await
+    let name = add_new(&app, put::parse_settings(&object.0)?, &name).await?;
+    admin::created(&app, &name).await
 }
 
 describe! {
@@ -136,13 +136,13 @@ describe! {
     BadRequest,
 ))]
 pub(super) async fn preview_address(
-    State(room): State<SharedState>,
+    State(app): State<SharedState>,
     JsonObject(mut object): JsonObject,
 ) -> Reply {
     let missing = || Problem::parameter("url", "url, the address to look at, is missing");
     let typed = object.text("url")?.filter(|url| !url.is_empty()).ok_or_else(missing)?;
     object.finish()?;
-    Ok(answer(StatusCode::OK, &look_at(&room, &completed(&typed)).await?))
+    Ok(answer(StatusCode::OK, &look_at(&app, &completed(&typed)).await?))
 }
 
 fn address_form(typed: &str, is_first: bool) -> Markup {
@@ -243,12 +243,12 @@ const IMPORT_TITLE: &str = "Import a list";
     request_body(content = String, content_type = "text/x-opml"),
     responses((status = 200, description = "What became of the list.", body = ImportedList), BadRequest))]
 pub(super) async fn import_list(
-    State(room): State<SharedState>,
+    State(app): State<SharedState>,
     TypedQuery(query): TypedQuery<Query>,
     WholeBody(body): WholeBody,
 ) -> Reply {
     let rearrange = query.flag("rearrange")?.unwrap_or(false);
-    let done = import(&room, body, rearrange).await?;
+    let done = import(&app, body, rearrange).await?;
     Ok(answer(StatusCode::OK, &done))
 }
 
@@ -264,12 +264,12 @@ pub(super) async fn upload(
     headers: HeaderMap,
     body: Result<Multipart, MultipartRejection>,
 ) -> Reply {
-    forms::refuse_foreign(&viewer.room, &headers)?;
+    forms::refuse_foreign(&viewer.app, &headers)?;
     if !viewer.is_signed_in {
         return Err(forms::not_signed_in());
     }
     let done = match read_upload(body).await {
-        Ok((list, rearrange)) => import(&viewer.room, list, rearrange).await,
+        Ok((list, rearrange)) => import(&viewer.app, list, rearrange).await,
         Err(problem) => Err(problem),
     };
     Ok(match done {
@@ -278,15 +278,15 @@ pub(super) async fn upload(
     })
 }
 
-async fn import(room: &SharedState, list: Bytes, rearrange: bool) -> Result<ImportedList, Problem> {
-    room.act(|operator| async move { operator.import_list(list, rearrange).await }).await
+async fn import(app: &SharedState, list: Bytes, rearrange: bool) -> Result<ImportedList, Problem> {
+    app.act(|operator| async move { operator.import_list(list, rearrange).await }).await
 }
 
 /// The file of the form, and whether it says where its feeds stand.
 async fn read_upload(
     body: Result<Multipart, MultipartRejection>,
 ) -> Result<(Bytes, bool), Problem> {
-    let wrong = |status, said: String| Problem::new(status, said);
+    let wrong = |status, detail: String| Problem::new(status, detail);
     let mut body = body.map_err(|error| wrong(error.status(), error.body_text()))?;
     let (mut list, mut rearrange) = (None, false);
     for _ in 0..FIELDS {

@@ -65,7 +65,6 @@ pub(super) enum ChangeFeedForm {
 }
 
 impl Site {
-    /// The site of a gateway.
     pub(super) fn new(
         config: Arc<ServeSettings>,
         endpoint: EndpointId,
@@ -87,7 +86,7 @@ impl Site {
 
     /// Whose site it is, for keys of what is written with its addresses.
     pub(super) fn key(&self) -> AudienceKey {
-        self.reader.as_ref().map_or(AudienceKey::Public, |reader| AudienceKey::Reader(reader.mark))
+        self.reader.as_ref().map_or(AudienceKey::Public, |reader| AudienceKey::Reader(reader.id))
     }
 
     /// Whether a document of a feed leads to a feed that it has items of.
@@ -103,12 +102,12 @@ impl Site {
     /// default is, and JSON has none to choose.
     pub(super) fn form(
         &self,
-        asked: Option<Dialect>,
+        requested_dialect: Option<Dialect>,
         container: Option<Container>,
     ) -> DocumentForm {
-        let dialect = match (container, asked) {
+        let dialect = match (container, requested_dialect) {
             (Some(Container::Json), _) | (Some(Container::Pox), None) => Dialect::FeedSync,
-            (_, Some(asked)) => asked,
+            (_, Some(requested_dialect)) => requested_dialect,
             (_, None) => self.config.publish.dialect,
         };
         DocumentForm { dialect, container }

@@ -6,7 +6,7 @@ use super::answers::{
     UnseenChange, answer, object, optional,
 };
 use super::conditional::add;
-use super::keeping::{self, Discarded, KeptAnswer};
+use super::holdings::{self, Discarded, KeptAnswer};
 use super::life::FeedLife;
 use super::openapi::ActedOn;
 use super::operator::Redacted;
@@ -40,21 +40,21 @@ pub(super) const EVENTS_SHOWN: usize = 100;
     (status = 200, description = "The feed.", body = FeedDetail),
     NotFound,
 ))]
-pub(super) async fn show(FeedCall { room, client, name }: FeedCall) -> Reply {
-    let state = room.store.state(&name).await?;
+pub(super) async fn show(FeedCall { app, client, name }: FeedCall) -> Reply {
+    let state = app.store.state(&name).await?;
     let items = state.as_ref().map_or(0, kept_items);
     let work = Work::new(&name, WorkKind::Ledger);
-    let cost = room.admission.cost_of(&work, items);
+    let cost = app.admission.cost_of(&work, items);
     // As it is when this is called: nobody shares what was made for another.
-    let reading = Arc::clone(&room);
+    let reading = Arc::clone(&app);
     let detail = async move { read_detail(&reading, &name).await };
-    Ok(answer(StatusCode::OK, &room.admission.run(client, &work, cost, detail).await?))
+    Ok(answer(StatusCode::OK, &app.admission.run(client, &work, cost, detail).await?))
 }
 
 /// All that is known of a feed without waiting for a turn, for who has just acted on the feed: a refusal would be taken for
 /// one of the action, which was carried out. Where the store cannot be read just now, the name alone.
-pub(super) async fn acted_feed(room: &SharedState, name: &FeedName) -> Result<ActedFeed, Problem> {
-    match read_detail(room, name).await {
+pub(super) async fn acted_feed(app: &SharedState, name: &FeedName) -> Result<ActedFeed, Problem> {
+    match read_detail(app, name).await {
         Err(problem) if problem.status == StatusCode::SERVICE_UNAVAILABLE => {
             Ok(ActedFeed::Unread { name: name.clone() })
         }
@@ -63,16 +63,16 @@ pub(super) async fn acted_feed(room: &SharedState, name: &FeedName) -> Result<Ac
 }
 
 pub(super) async fn read_detail(
-    room: &SharedState,
+    app: &SharedState,
     name: &FeedName,
 ) -> Result<FeedDetail, Problem> {
-    let status = room.operator.status(name).await?;
-    let state = room.store.state(name).await?;
-    let events = room.store.events(name, EVENTS_SHOWN).await?;
-    let snapshot = room.store.snapshot(name).await?;
-    let now = room.clock.now();
+    let status = app.operator.status(name).await?;
+    let state = app.store.state(name).await?;
+    let events = app.store.events(name, EVENTS_SHOWN).await?;
+    let snapshot = app.store.snapshot(name).await?;
+    let now = app.clock.now();
     let interruptions = interruptions(&status, state.as_ref(), now);
-    // All of a ledger is looked at, and let go of, where that keeps nobody waiting.
+    // On a blocking thread: the whole ledger is read and freed.
     let looking = make_on_thread("what is known of the feed", move || {
         let snapshot = snapshot.as_ref();
         let quiet = snapshot.map(judge::quiet).unwrap_or_default();
@@ -82,14 +82,14 @@ pub(super) async fn read_detail(
         Ok((quiet, noise, oldest, life, Discarded::new(snapshot), events))
     });
     let (quiet, noise, oldest, life, discarded, events) = looking.await?;
-    let listing = room.directory.listing().await?;
-    let kept = keeping::count(room, name, state.as_ref()).await?;
+    let listing = app.directory.listing().await?;
+    let kept = holdings::count(app, name, state.as_ref()).await?;
     let is_private = listing.private.contains(name);
-    let at = |view: &str| room.site.at(&format!("/feeds/{name}{view}"));
+    let at = |view: &str| app.site.at(&format!("/feeds/{name}{view}"));
     let known = state.as_ref();
     let newest = known.and_then(|state| state.archives.newest.as_ref());
     Ok(FeedDetail {
-        readers: is_private.then(|| room.readers.of_private(name)),
+        readers: is_private.then(|| app.readers.of_private(name)),
         events: events.iter().map(EventAnswer::from).collect(),
         why: explain::why(&status, known),
         why_beside_hold: explain::why_beside_hold(&status, known),
@@ -107,7 +107,7 @@ pub(super) async fn read_detail(
             conflicts: at("/conflicts"),
             archive: newest.map(|id| at(&format!("/archive/{id}"))),
         },
-        kept: KeptAnswer::new(&kept, known, oldest.as_ref(), &room.config.publish),
+        kept: KeptAnswer::new(&kept, known, oldest.as_ref(), &app.config.publish),
         feed: FeedAnswer::new(status, known, is_private, now),
         state,
         oldest,
@@ -126,9 +126,9 @@ fn interruptions(status: &FeedStatus, state: Option<&FeedState>, now: Time) -> I
 }
 
 /// The answer about a feed that was just added.
-pub(super) async fn created(room: &SharedState, name: &FeedName) -> Reply {
-    let mut response = answer(StatusCode::CREATED, &acted_feed(room, name).await?);
-    let at = room.site.at(&format!("{API}/feeds/{name}"));
+pub(super) async fn created(app: &SharedState, name: &FeedName) -> Reply {
+    let mut response = answer(StatusCode::CREATED, &acted_feed(app, name).await?);
+    let at = app.site.at(&format!("{API}/feeds/{name}"));
     add(response.headers_mut(), header::LOCATION, &at);
     Ok(response)
 }
@@ -138,11 +138,11 @@ pub(super) async fn created(room: &SharedState, name: &FeedName) -> Reply {
     params(("purge" = Option<bool>, Query, description = "Whether its data are removed too.")),
     responses((status = 204, description = "Done."), NotFound, Conflict))]
 pub(super) async fn delete(
-    FeedCall { room, name, .. }: FeedCall,
+    FeedCall { app, name, .. }: FeedCall,
     TypedQuery(query): TypedQuery<Query>,
 ) -> Reply {
     let purge = query.flag("purge")?.unwrap_or(false);
-    room.act(|operator| async move { operator.delete(&name, purge).await }).await?;
+    app.act(|operator| async move { operator.delete(&name, purge).await }).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -151,8 +151,8 @@ pub(super) async fn delete(
     (status = 200, description = "What came of it; also of a poll that failed.", body = PollResponse),
     NotFound, Conflict,
 ))]
-pub(super) async fn poll(FeedCall { room, name, .. }: FeedCall) -> Reply {
-    let report = room.act(|operator| async move { operator.poll_now(&name).await }).await?;
+pub(super) async fn poll(FeedCall { app, name, .. }: FeedCall) -> Reply {
+    let report = app.act(|operator| async move { operator.poll_now(&name).await }).await?;
     Ok(answer(StatusCode::OK, &report))
 }
 
@@ -160,23 +160,23 @@ pub(super) async fn poll(FeedCall { room, name, .. }: FeedCall) -> Reply {
 #[utoipa::path(post, path = "/api/v1/feeds/{name}/hold", operation_id = "decideHold", request_body = HoldAction,
     responses(ActedOn, BadRequest, NotFound, Conflict))]
 pub(super) async fn hold(
-    FeedCall { room, name, .. }: FeedCall,
+    FeedCall { app, name, .. }: FeedCall,
     JsonObject(body): JsonObject,
 ) -> Reply {
     let words = [("release", FeedAction::Release), ("drop", FeedAction::Drop)];
-    act(&room, &name, put::action(body, None, words)?, StatusCode::OK).await
+    act(&app, &name, put::action(body, None, words)?, StatusCode::OK).await
 }
 
 /// Stops polling a feed, or goes on with it.
 #[utoipa::path(post, path = "/api/v1/feeds/{name}/pause", operation_id = "pauseFeed",
     request_body = Option<PauseAction>, responses(ActedOn, BadRequest, NotFound, Conflict))]
 pub(super) async fn pause(
-    FeedCall { room, name, .. }: FeedCall,
+    FeedCall { app, name, .. }: FeedCall,
     JsonObject(body): JsonObject<true>,
 ) -> Reply {
     let words = [("pause", FeedAction::Pause), ("resume", FeedAction::Resume)];
     let action = put::action(body, Some(FeedAction::Pause), words)?;
-    act(&room, &name, action, StatusCode::OK).await
+    act(&app, &name, action, StatusCode::OK).await
 }
 
 /// Reads the publisher's older documents once, or stops that.
@@ -186,18 +186,18 @@ pub(super) async fn pause(
         BadRequest, NotFound, Conflict,
     ))]
 pub(super) async fn backfill(
-    FeedCall { room, name, .. }: FeedCall,
+    FeedCall { app, name, .. }: FeedCall,
     JsonObject(body): JsonObject<true>,
 ) -> Reply {
     let words = [("start", FeedAction::Backfill), ("stop", FeedAction::StopBackfill)];
     let action = put::action(body, Some(FeedAction::Backfill), words)?;
-    act(&room, &name, action, StatusCode::ACCEPTED).await
+    act(&app, &name, action, StatusCode::ACCEPTED).await
 }
 
 /// Does something with a feed; answers the feed afterwards.
-async fn act(room: &SharedState, name: &FeedName, action: FeedAction, status: StatusCode) -> Reply {
-    actions::carry_out(room, name, action).await?;
-    Ok(answer(status, &acted_feed(room, name).await?))
+async fn act(app: &SharedState, name: &FeedName, action: FeedAction, status: StatusCode) -> Reply {
+    actions::carry_out(app, name, action).await?;
+    Ok(answer(status, &acted_feed(app, name).await?))
 }
 
 impl AppState {
@@ -214,8 +214,8 @@ impl AppState {
             Ok(done) => Ok(done?),
             Err(error) => {
                 tracing::error!(%error, "an action broke off");
-                let said = "the action broke off; the gateway's log says why";
-                Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, said))
+                let detail = "the action broke off; the gateway's log says why";
+                Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail))
             }
         }
     }
@@ -229,9 +229,9 @@ impl AppState {
         content_type = "application/vnd.tidegate.export", headers(("Content-Disposition"))),
     Conflict,
 ))]
-pub(super) async fn export(State(room): State<SharedState>) -> Reply {
-    let mut stream = room.operator.export().await?;
-    let mut closing = Box::pin(room.ended());
+pub(super) async fn export(State(app): State<SharedState>) -> Reply {
+    let mut stream = app.operator.export().await?;
+    let mut closing = Box::pin(app.ended());
     let pieces = poll_fn(move |context| match closing.as_mut().poll(context) {
         Poll::Ready(()) => Poll::Ready(Some(Err(io::Error::other("the gateway is shutting down")))),
         Poll::Pending => stream.poll_recv(context),
@@ -264,34 +264,35 @@ pub(super) const REDACTION_LEAVES: &str = "what is served and kept has the text 
 pub(super) fn redaction_reason(text: &str) -> Result<Option<String>, Problem> {
     let text = text.trim();
     if text.len() > REASON_LIMIT {
-        let said = format!("reason is a text of at most {REASON_LIMIT} bytes");
-        return Err(Problem::parameter("reason", said));
+        let detail = format!("reason is a text of at most {REASON_LIMIT} bytes");
+        return Err(Problem::parameter("reason", detail));
     }
     Ok(Some(text.to_owned()).filter(|text| !text.is_empty()))
 }
 
-/// Takes the text of an item out of everything, to its end, whoever waits for it.
+/// Redacts an item in a task of its own, so that it completes even if the client leaves.
 pub(super) async fn redact_item(
-    room: &SharedState,
+    app: &SharedState,
     feed: &FeedName,
     id: &SyncId,
     reason: Option<String>,
 ) -> Result<Redacted, Problem> {
     let (of, which) = (feed.clone(), id.clone());
-    let done = room.act(|operator| async move { operator.redact(&of, &which, reason).await }).await;
+    let done = app.act(|operator| async move { operator.redact(&of, &which, reason).await }).await;
     // Even what failed may have been stored, and no copy of the text may be served on.
-    room.documents.forget(feed);
+    app.documents.forget(feed);
     done
 }
 
-/// Deletes a publisher's missing item, to its end, whoever waits for it; `None` where it was deleted before.
+/// Deletes a publisher's missing item in a task of its own, so that it completes even if the client leaves. `None`: it
+/// was deleted before.
 pub(super) async fn delete_missing_item(
-    room: &SharedState,
+    app: &SharedState,
     feed: &FeedName,
     id: &SyncId,
 ) -> Result<Option<Tick>, Problem> {
     let (feed, id) = (feed.clone(), id.clone());
-    room.act(|operator| async move { operator.delete_missing(&feed, &id).await }).await
+    app.act(|operator| async move { operator.delete_missing(&feed, &id).await }).await
 }
 
 /// Takes the text of an item out of everything that is kept.
@@ -301,12 +302,12 @@ pub(super) async fn delete_missing_item(
         NotFound, Conflict,
     ))]
 pub(super) async fn redact(
-    ItemCall { room, feed: name, id }: ItemCall,
+    ItemCall { app, feed: name, id }: ItemCall,
     JsonObject(mut body): JsonObject<true>,
 ) -> Reply {
     let reason = body.text("reason")?.map(|reason| redaction_reason(&reason)).transpose()?;
     body.finish()?;
-    let done = redact_item(&room, &name, &id, reason.flatten()).await?;
+    let done = redact_item(&app, &name, &id, reason.flatten()).await?;
     let (feed, sync_id) = (name, id);
     let item = RedactedItem {
         feed,
@@ -325,8 +326,8 @@ pub(super) async fn redact(
     (status = 200, description = "It is deleted.", body = DeletedItem),
     NotFound, Conflict,
 ))]
-pub(super) async fn delete_missing(ItemCall { room, feed: name, id }: ItemCall) -> Reply {
-    let tick = delete_missing_item(&room, &name, &id).await?;
+pub(super) async fn delete_missing(ItemCall { app, feed: name, id }: ItemCall) -> Reply {
+    let tick = delete_missing_item(&app, &name, &id).await?;
     let (feed, sync_id, was_deleted) = (name, id, tick.is_none());
     Ok(answer(StatusCode::OK, &DeletedItem { feed, sync_id, deleted: true, was_deleted, tick }))
 }

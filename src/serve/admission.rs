@@ -19,19 +19,21 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// The part of the memory for what is large that one client or one feed has; what costs more is made when it has nothing
-/// else. What is small, which never waits for what is large, has a part of as much, of which one has a part.
-const LARGE_SHARE: u64 = 2;
-const SMALL_PART: u64 = 2;
-const SMALL_SHARE: u64 = 4;
-/// What costs more is large.
-const SMALL_MOST: u64 = 4 * MIB;
-/// Turns for what is small, for each processor: it waits for the disk as often as it computes.
-const SMALL_TURNS: u32 = 2;
-/// Processors that are not for what is large, so that one stays free for all else.
-const SPARED: u32 = 1;
-/// The part of all turns that one client or one feed has: a half.
-const TURNS_SHARE: u32 = 2;
+/// One client or feed gets one part in this many of the memory for large work. Work that costs more than that runs when
+/// its client and feed have nothing else running.
+const LARGE_SHARE_DIVISOR: u64 = 2;
+/// Small work never waits for large work: it has further memory, one part in this many of that for large work.
+const SMALL_BUDGET_DIVISOR: u64 = 2;
+/// One client or feed gets one part in this many of the memory for small work.
+const SMALL_SHARE_DIVISOR: u64 = 4;
+/// The highest cost of small work, in bytes.
+const SMALL_COST_LIMIT: u64 = 4 * MIB;
+/// Permits for small work per processor: it waits for the disk as often as it computes.
+const SMALL_PERMITS_PER_CPU: u32 = 2;
+/// Processors that large work leaves free for everything else.
+const SPARED_CPUS: u32 = 1;
+/// One client or feed gets one part in this many of the permits.
+const PERMITS_SHARE_DIVISOR: u32 = 2;
 /// How long a request waits for its turn.
 const WAIT: Duration = Duration::from_secs(15);
 /// How many requests of one client wait.
@@ -43,7 +45,7 @@ const REMEMBERED: u64 = 16 * 1024;
 const MIB: u64 = 1024 * 1024;
 
 /// What an item takes that was never read: its page, and two versions compared.
-const UNKNOWN_ITEM: u64 = SMALL_MOST;
+const UNKNOWN_ITEM: u64 = SMALL_COST_LIMIT;
 /// What an item in conflict takes that was never read: its versions, and what differs between them.
 const UNKNOWN_CONTEST: u64 = MIB;
 /// What an edit takes that was never compared.
@@ -61,7 +63,6 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// Work of a feed.
     pub(super) fn new(feed: &FeedName, what: WorkKind) -> Self {
         Self { feed: Some(feed.clone()), what }
     }
@@ -72,7 +73,6 @@ impl Work {
     }
 }
 
-/// A kind of work.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum WorkKind {
     /// A view of the feed as it is or as it was, or a delta.
@@ -91,8 +91,8 @@ pub(super) enum WorkKind {
     Standing,
     /// The list of subscriptions.
     Subscriptions,
-    /// An answer that is packed for one request.
-    Packing,
+    /// An answer that is compressed for one request.
+    Compression,
 }
 
 /// How much work there may be at a time.
@@ -112,44 +112,44 @@ enum ShareHolder {
     Feed(FeedName),
 }
 
-/// Bytes and turns that are shared out.
+/// Bytes of memory and permits to run, each in all and in shares by client and by feed.
 #[derive(Debug)]
 struct AdmissionBudget {
     bytes: Arc<Semaphore>,
-    turns: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     byte_shares: FairShares<ShareHolder>,
-    turn_shares: FairShares<ShareHolder>,
+    permit_shares: FairShares<ShareHolder>,
 }
 
 impl AdmissionBudget {
-    fn new((all, each): (u64, u64), turns: u32) -> Self {
-        let turns = turns.max(1);
+    fn new((all, each): (u64, u64), permits: u32) -> Self {
+        let permits = permits.max(1);
         Self {
             bytes: semaphore(units(all)),
-            turns: semaphore(turns),
+            permits: semaphore(permits),
             byte_shares: FairShares::new(units(each)),
-            turn_shares: FairShares::new((turns / TURNS_SHARE).max(1)),
+            permit_shares: FairShares::new((permits / PERMITS_SHARE_DIVISOR).max(1)),
         }
     }
 
-    /// First the client's own share, so that what it asks for too much stands in nobody's way; then that of the feed.
-    /// A fixed order, so no deadlock.
-    async fn enter(&self, client: Client, feed: Option<&FeedName>, bytes: u64) -> Admitted {
+    /// Takes the client's share first, so that a client that asks for too much blocks nobody else; then the feed's
+    /// share, then the permits of all. Fixed order, so no deadlock.
+    async fn acquire(&self, client: Client, feed: Option<&FeedName>, bytes: u64) -> Admitted {
         let much = units(bytes).min(self.byte_shares.each);
         let feed = feed.cloned().map(ShareHolder::Feed);
         let mut shares = Vec::new();
         for holder in [Some(ShareHolder::Client(client)), feed].iter().flatten() {
             shares.push(self.byte_shares.acquire(holder, much).await);
-            shares.push(self.turn_shares.acquire(holder, 1).await);
+            shares.push(self.permit_shares.acquire(holder, 1).await);
         }
         // Never closed.
-        let turn = Arc::clone(&self.turns).acquire_owned().await.ok();
-        let permit = Arc::clone(&self.bytes).acquire_many_owned(much).await.ok();
-        Admitted { _permits: [turn, permit], _shares: shares }
+        let permit = Arc::clone(&self.permits).acquire_owned().await.ok();
+        let held_bytes = Arc::clone(&self.bytes).acquire_many_owned(much).await.ok();
+        Admitted { _permits: [permit, held_bytes], _shares: shares }
     }
 }
 
-/// Leave to make something, until it is dropped.
+/// A permit for admitted work, returned when dropped.
 #[derive(Debug)]
 pub(super) struct Admitted {
     _permits: [Option<OwnedSemaphorePermit>; 2],
@@ -172,26 +172,26 @@ impl Admitted {
 }
 
 impl Admission {
-    /// Nobody makes anything; what is large takes so many bytes at a time.
+    /// Creates the admission with nothing running; `memory` is how many bytes large work may take at a time.
     pub(super) fn new(memory: u64) -> Self {
         Self::on(available_parallelism().map_or(1, NonZero::get), memory)
     }
 
     /// The same on a machine with so many processors.
     fn on(processors: usize, memory: u64) -> Self {
-        let small = memory / SMALL_PART;
+        let small = memory / SMALL_BUDGET_DIVISOR;
         let processors = u32::try_from(processors).unwrap_or(u32::MAX).max(1);
         Self {
             large: AdmissionBudget::new(
-                (memory, memory / LARGE_SHARE),
-                processors.saturating_sub(SPARED),
+                (memory, memory / LARGE_SHARE_DIVISOR),
+                processors.saturating_sub(SPARED_CPUS),
             ),
             small: AdmissionBudget::new(
-                (small, small / SMALL_SHARE),
-                processors.saturating_mul(SMALL_TURNS),
+                (small, small / SMALL_SHARE_DIVISOR),
+                processors.saturating_mul(SMALL_PERMITS_PER_CPU),
             ),
             waiting: FairShares::new(WAITING_EACH),
-            costs: Cache::of(REMEMBERED),
+            costs: Cache::with_capacity(REMEMBERED),
         }
     }
 
@@ -201,8 +201,7 @@ impl Admission {
         Self::on(processors, 128 * MIB)
     }
 
-    /// What something took when it was last made, or else what so many items, or one of any size, may
-    /// take.
+    /// The expected cost of work, in bytes: what it took last time, else an estimate by its kind and number of items.
     pub(super) fn cost_of(&self, work: &Work, items: u64) -> u64 {
         let unknown = || match &work.what {
             WorkKind::Item(_) => UNKNOWN_ITEM,
@@ -215,11 +214,11 @@ impl Admission {
 
     /// A request for work on so many items.
     pub(super) fn request(&self, client: Client, work: Work, items: u64) -> WorkRequest {
-        WorkRequest { client, cost: self.cost_of(&work, items), work, tells: false }
+        WorkRequest { client, cost: self.cost_of(&work, items), work, records_cost: false }
     }
 
-    /// Remembers what something took, in bytes.
-    pub(super) fn took(&self, work: Work, bytes: u64) {
+    /// Records what work took, in bytes, as the expected cost of the same work.
+    pub(super) fn record_cost(&self, work: Work, bytes: u64) {
         self.costs.insert(work, bytes);
     }
 
@@ -231,16 +230,16 @@ impl Admission {
         bytes: u64,
     ) -> Result<Admitted, Problem> {
         let waits = self.waiting.try_take(&client, 1).ok_or_else(|| {
-            let said = format!(
+            let detail = format!(
                 "{WAITING_EACH} requests from your address wait already; ask again when they are answered"
             );
-            Problem::later(said, RETRY_SOON)
+            Problem::later(detail, RETRY_SOON)
         })?;
-        let budget = if bytes > SMALL_MOST { &self.large } else { &self.small };
-        let admitted = timeout(WAIT, budget.enter(client, work.feed.as_ref(), bytes)).await;
+        let budget = if bytes > SMALL_COST_LIMIT { &self.large } else { &self.small };
+        let admitted = timeout(WAIT, budget.acquire(client, work.feed.as_ref(), bytes)).await;
         drop(waits);
-        let said = "the gateway has too much to do just now; ask again soon";
-        admitted.map_err(|_| Problem::later(said, RETRY_SOON))
+        let detail = "the gateway has too much to do just now; ask again soon";
+        admitted.map_err(|_| Problem::later(detail, RETRY_SOON))
     }
 
     /// Does what takes so many bytes when it is admitted, to its end.
@@ -282,7 +281,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_client_and_one_feed_hold_up_no_other() {
         let admission = Admission::of(3);
-        let (huge, large) = (10_000 * MIB, SMALL_MOST + 1);
+        let (huge, large) = (10_000 * MIB, SMALL_COST_LIMIT + 1);
         let first = admission.admit(client(1), &work("large"), huge).await.unwrap();
         // The same client of another feed, and another client of the same feed.
         assert!(admission.admit(client(1), &work("other"), large).await.is_err());
@@ -290,13 +289,13 @@ mod tests {
         let second = admission.admit(client(2), &work("other"), huge).await.unwrap();
         assert!(admission.admit(client(3), &work("third"), large).await.is_err());
         for number in 1..4 {
-            let small = admission.admit(client(number), &work("large"), SMALL_MOST).await;
+            let small = admission.admit(client(number), &work("large"), SMALL_COST_LIMIT).await;
             assert!(small.is_ok(), "what is small does not wait for what is large");
         }
         drop((first, second));
         assert!(admission.admit(client(3), &work("third"), huge).await.is_ok());
         for budget in [&admission.large, &admission.small] {
-            for part in [&budget.byte_shares, &budget.turn_shares] {
+            for part in [&budget.byte_shares, &budget.permit_shares] {
                 assert_eq!(part.keys(), 0);
             }
         }
@@ -310,13 +309,13 @@ mod tests {
         for _ in 0..WAITING_EACH {
             let admission = Arc::clone(&admission);
             waiting.push(tokio::spawn(async move {
-                admission.admit(client(1), &work("a"), SMALL_MOST + 1).await.map(drop)
+                admission.admit(client(1), &work("a"), SMALL_COST_LIMIT + 1).await.map(drop)
             }));
         }
         for _ in 0..1000 {
             tokio::task::yield_now().await;
         }
-        let more = admission.admit(client(1), &work("a"), SMALL_MOST + 1).await.map(drop);
+        let more = admission.admit(client(1), &work("a"), SMALL_COST_LIMIT + 1).await.map(drop);
         assert!(more.unwrap_err().detail.starts_with("64 requests from your address wait"));
         drop(held);
         for waited in waiting {
@@ -329,8 +328,8 @@ mod tests {
     async fn what_is_small_has_turns_and_what_is_large_leaves_a_processor() {
         for processors in [1, 2, 3, 8] {
             let admission = Admission::of(processors);
-            let mut turns = [0, 0];
-            for (turns, cost) in turns.iter_mut().zip([1, SMALL_MOST + 1]) {
+            let mut permits = [0, 0];
+            for (permits, cost) in permits.iter_mut().zip([1, SMALL_COST_LIMIT + 1]) {
                 let mut held = Vec::new();
                 for number in 0..64 {
                     // Clients and feeds of their own: what bounds them is the turns alone.
@@ -339,9 +338,9 @@ mod tests {
                         held.push(admitted);
                     }
                 }
-                *turns = held.len();
+                *permits = held.len();
             }
-            assert_eq!(turns, [2 * processors, (processors - 1).max(1)], "{processors}");
+            assert_eq!(permits, [2 * processors, (processors - 1).max(1)], "{processors}");
         }
         let admission = Admission::of(2);
         let mut held = Vec::new();

@@ -6,7 +6,7 @@
 //! addresses of its [`Site`].
 
 use super::auth::too_many_tokens;
-use super::readers::AccessMark;
+use super::readers::AccessId;
 use super::{
     API, AppState, Client, KnownReader, Listener, ListenerSite, Problem, ProblemCause, SharedState,
     Site, address, auth, negotiate, observe, router, sign_in_address, subscribe,
@@ -41,7 +41,7 @@ const CHALLENGE: HeaderValue = HeaderValue::from_static("Basic realm=\"feeds\", 
 pub(super) struct Audience {
     /// The addresses that documents name.
     pub(super) site: Arc<Site>,
-    sight: Sight,
+    kind: AudienceKind,
     /// Whether a person may sign in where the request came from.
     pub(super) may_sign_in: bool,
     /// Whether the request brought a token, in its path or as the password, that opens nothing.
@@ -52,7 +52,7 @@ pub(super) struct Audience {
 pub(super) struct Revoked;
 
 #[derive(Debug, Clone)]
-enum Sight {
+enum AudienceKind {
     Public,
     Operator,
     Reader {
@@ -70,39 +70,39 @@ pub(super) enum AudienceKey {
     #[default]
     Public,
     Operator,
-    Reader(AccessMark),
+    Reader(AccessId),
 }
 
 impl Audience {
     /// That of everybody.
-    pub(super) fn public(room: &AppState) -> Self {
-        let may_sign_in = !room.config.operators_apart();
-        Self { site: Arc::clone(&room.site), sight: Sight::Public, may_sign_in, is_guess: false }
+    pub(super) fn public(app: &AppState) -> Self {
+        let may_sign_in = !app.config.operators_apart();
+        Self { site: Arc::clone(&app.site), kind: AudienceKind::Public, may_sign_in, is_guess: false }
     }
 
     /// That of the operator.
-    pub(super) fn operator(room: &AppState) -> Self {
-        Self { sight: Sight::Operator, may_sign_in: true, ..Self::public(room) }
+    pub(super) fn operator(app: &AppState) -> Self {
+        Self { kind: AudienceKind::Operator, may_sign_in: true, ..Self::public(app) }
     }
 
     /// That of a reader below a path.
-    fn below(room: &AppState, token: &str, reader: Arc<KnownReader>) -> Self {
-        let site = room.site.below(&format!("{TOKEN_PATH}{token}"), &reader);
-        let sight = Sight::Reader { reader, is_path: true };
-        Self { site: Arc::new(site), sight, may_sign_in: false, is_guess: false }
+    fn below(app: &AppState, token: &str, reader: Arc<KnownReader>) -> Self {
+        let site = app.site.below(&format!("{TOKEN_PATH}{token}"), &reader);
+        let kind = AudienceKind::Reader { reader, is_path: true };
+        Self { site: Arc::new(site), kind, may_sign_in: false, is_guess: false }
     }
 
     /// That in which an address is, with what follows of the address (`/feeds/…`); `None` where the
     /// address is none of this site.
     pub(super) fn of_address<'a>(
-        room: &AppState,
+        app: &AppState,
         address: &'a str,
     ) -> Option<Result<(Self, &'a str), Revoked>> {
-        let path = address.strip_prefix(&room.site.at(""))?;
+        let path = address.strip_prefix(&app.site.at(""))?;
         Some(match token_in(path) {
-            None => Ok((Self::public(room), path)),
-            Some((token, rest)) => match room.readers.find(token) {
-                Some(reader) => Ok((Self::below(room, token, reader), rest)),
+            None => Ok((Self::public(app), path)),
+            Some((token, rest)) => match app.readers.find(token) {
+                Some(reader) => Ok((Self::below(app, token, reader), rest)),
                 None => Err(Revoked),
             },
         })
@@ -110,20 +110,20 @@ impl Audience {
 
     /// What tells it apart.
     pub(super) fn key(&self) -> AudienceKey {
-        match &self.sight {
-            Sight::Public => AudienceKey::Public,
-            Sight::Operator => AudienceKey::Operator,
-            Sight::Reader { reader, .. } => AudienceKey::Reader(reader.mark),
+        match &self.kind {
+            AudienceKind::Public => AudienceKey::Public,
+            AudienceKind::Operator => AudienceKey::Operator,
+            AudienceKind::Reader { reader, .. } => AudienceKey::Reader(reader.id),
         }
     }
 
     /// Whether a feed is there.
     pub(super) fn sees(&self, feed: &FeedName, is_private: bool) -> bool {
-        match &self.sight {
-            Sight::Public => !is_private,
-            Sight::Operator => true,
-            Sight::Reader { reader, is_path: true } => reader.opens(feed, is_private),
-            Sight::Reader { reader, is_path: false } => {
+        match &self.kind {
+            AudienceKind::Public => !is_private,
+            AudienceKind::Operator => true,
+            AudienceKind::Reader { reader, is_path: true } => reader.opens(feed, is_private),
+            AudienceKind::Reader { reader, is_path: false } => {
                 !is_private || reader.opens(feed, is_private)
             }
         }
@@ -131,56 +131,56 @@ impl Audience {
 
     /// Whether it is that of everybody.
     pub(super) const fn is_public(&self) -> bool {
-        matches!(self.sight, Sight::Public)
+        matches!(self.kind, AudienceKind::Public)
     }
 
     /// Whether it is that of the operator.
     pub(super) const fn is_operator(&self) -> bool {
-        matches!(self.sight, Sight::Operator)
+        matches!(self.kind, AudienceKind::Operator)
     }
 
     /// The reader whose token is in the path.
     pub(super) fn reader(&self) -> Option<&KnownReader> {
-        match &self.sight {
-            Sight::Reader { reader, is_path: true } => Some(reader),
+        match &self.kind {
+            AudienceKind::Reader { reader, is_path: true } => Some(reader),
             _ => None,
         }
     }
 
-    /// The same at the site that took the place of this one's; an error where who asks may read nothing more with what was
-    /// brought along.
-    pub(super) fn after(&self, before: &AppState, next: &AppState) -> Result<Self, Revoked> {
+    /// Returns this audience at the state that replaced `before` on a reload; [`Revoked`] if its token or session
+    /// counts no more.
+    pub(super) fn after_reload(&self, before: &AppState, next: &AppState) -> Result<Self, Revoked> {
         let public = Self { may_sign_in: self.may_sign_in, ..Self::public(next) };
-        let (site, sight) = match &self.sight {
-            Sight::Public => (public.site, Sight::Public),
-            Sight::Operator => {
-                let of = |room: &AppState| {
-                    (room.config.admin_token.clone(), room.config.operators_apart())
+        let (site, kind) = match &self.kind {
+            AudienceKind::Public => (public.site, AudienceKind::Public),
+            AudienceKind::Operator => {
+                let of = |app: &AppState| {
+                    (app.config.admin_token.clone(), app.config.operators_apart())
                 };
                 if of(before) != of(next) {
                     return Err(Revoked);
                 }
-                (public.site, Sight::Operator)
+                (public.site, AudienceKind::Operator)
             }
-            Sight::Reader { reader, is_path } => {
-                let (reader, is_path) = (next.readers.again(reader).ok_or(Revoked)?, *is_path);
+            AudienceKind::Reader { reader, is_path } => {
+                let (reader, is_path) = (next.readers.find_same_token(reader).ok_or(Revoked)?, *is_path);
                 let below = self.site.base.strip_prefix(&before.site.base).unwrap_or_default();
                 let site = match is_path {
                     true => Arc::new(next.site.below(below, &reader)),
                     false => public.site,
                 };
-                (site, Sight::Reader { reader, is_path })
+                (site, AudienceKind::Reader { reader, is_path })
             }
         };
-        Ok(Self { site, sight, ..self.clone() })
+        Ok(Self { site, kind, ..self.clone() })
     }
 }
 
 impl FromRequestParts<SharedState> for Audience {
     type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, room: &SharedState) -> Result<Self, Infallible> {
-        Ok(parts.extensions.get().cloned().unwrap_or_else(|| Self::public(room)))
+    async fn from_request_parts(parts: &mut Parts, app: &SharedState) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get().cloned().unwrap_or_else(|| Self::public(app)))
     }
 }
 
@@ -229,64 +229,64 @@ fn is_for_readers(method: &Method, path: &str) -> bool {
     }
 }
 
-/// The path that a request of another place was for, which now is one for a feed; an extension of the request.
+/// Request extension: the path that the client asked for, before `origins` rewrote it to `/feeds/NAME`.
 #[derive(Clone)]
-pub(super) struct AskedPath(pub(super) String);
+pub(super) struct OriginalPath(pub(super) String);
 
 /// Finds the audience of a request, and takes the token off its path; what follows sees no token. The audience is an
 /// extension of the request and of its answer.
 pub(super) async fn enter(site: &ListenerSite, mut request: Request) -> Response {
-    let room = &site.room;
-    let asked = request.extensions().get::<AskedPath>().map(|AskedPath(path)| &**path);
-    // What is refused may be a site's, whose tokens are its own.
+    let app = &site.app;
+    let original_path = request.extensions().get::<OriginalPath>().map(|OriginalPath(path)| &**path);
+    // A refused request may be meant for an origin, whose `token` parameter is its own.
     if !router::is_refused(&request)
-        && let Some(leads) = with_token_parameter(request.uri(), asked)
+        && let Some(leads) = with_token_parameter(request.uri(), original_path)
     {
         return leads;
     }
     let client = Client::of(request.extensions());
-    let audience = find(room, site.listener, client, &mut request);
+    let audience = find(app, site.listener, client, &mut request);
     let path = request.uri().path();
     let (is_feed, is_subscribing) = (path.starts_with("/feeds/"), path == subscribe::PATH);
     request.extensions_mut().insert(audience.clone());
 
-    let mut response = site.find_route(request).await;
+    let mut response = site.call_router(request).await;
     let route = response.extensions().get::<MatchedPath>().cloned();
-    // Who subscribes with a token that opens nothing is answered as slowly as anywhere.
+    // A wrong token at `/subscribe` is held back like one anywhere else, whatever the status.
     let tells_guess = is_subscribing || response.status() == StatusCode::NOT_FOUND;
-    // Of every feed that is not there, so that nobody learns which of them are private.
+    // Every unknown feed gets the challenge, or it would show which feeds are private.
     let problem = response.extensions().get::<Problem>();
     let is_no_feed = is_feed && problem.is_some_and(|it| it.cause == ProblemCause::UnknownFeed);
-    if audience.is_guess && tells_guess && !room.readers.hold_back(client).await {
+    if audience.is_guess && tells_guess && !app.readers.hold_back(client).await {
         response = too_many_tokens().into_response();
-    } else if room.config.server.challenge
+    } else if app.config.server.challenge
         && is_no_feed
         && audience.is_public()
-        && !room.readers.is_empty()
+        && !app.readers.is_empty()
     {
-        let said =
+        let detail =
             "there is no such feed for everybody; a reader's token is asked for as the password";
-        response = challenged(said);
+        response = challenged(detail);
     } else {
-        close(response.headers_mut(), &audience);
+        add_audience_headers(response.headers_mut(), &audience);
     }
     response.extensions_mut().insert(audience);
     observe::note_route(response, route)
 }
 
 /// The audience of a request, whose path has no token any more.
-fn find(room: &AppState, listener: Listener, client: Client, request: &mut Request) -> Audience {
+fn find(app: &AppState, listener: Listener, client: Client, request: &mut Request) -> Audience {
     let may_sign_in = listener != Listener::Readers;
-    let public = |is_guess| Audience { may_sign_in, is_guess, ..Audience::public(room) };
+    let public = |is_guess| Audience { may_sign_in, is_guess, ..Audience::public(app) };
     if let Some((token, path)) = token_in(request.uri().path()) {
-        let reader = room.readers.find(token);
-        let is_guess = reader.is_none() && !room.readers.is_empty();
+        let reader = app.readers.find(token);
+        let is_guess = reader.is_none() && !app.readers.is_empty();
         let path = if path.is_empty() { "/" } else { path };
         let Some(reader) = reader.filter(|_| is_for_readers(request.method(), path)) else {
             put_path(request.uri_mut(), MASKED_PATH);
             return public(is_guess);
         };
-        let (audience, path) = (Audience::below(room, token, reader), path.to_owned());
+        let (audience, path) = (Audience::below(app, token, reader), path.to_owned());
         put_path(request.uri_mut(), &path);
         return audience;
     }
@@ -296,22 +296,22 @@ fn find(room: &AppState, listener: Listener, client: Client, request: &mut Reque
         return public(false);
     }
     let (headers, takes_token) = (request.headers(), takes_token(request.uri().path()));
-    if may_sign_in && (room.sessions.is_open(headers) || room.admits(client, headers)) {
-        return Audience::operator(room);
+    if may_sign_in && (app.sessions.is_open(headers) || app.admits(client, headers)) {
+        return Audience::operator(app);
     }
-    match auth::password(headers).map(|password| room.readers.find(&password)) {
+    match auth::password(headers).map(|password| app.readers.find(&password)) {
         Some(Some(reader)) if takes_token => {
-            let sight = Sight::Reader { reader, is_path: false };
-            Audience { sight, ..Audience::public(room) }
+            let kind = AudienceKind::Reader { reader, is_path: false };
+            Audience { kind, ..Audience::public(app) }
         }
-        Some(None) if !room.readers.is_empty() => public(takes_token),
+        Some(None) if !app.readers.is_empty() => public(takes_token),
         _ => public(false),
     }
 }
 
 /// What readers are answered that may send a password.
-pub(super) fn challenged(said: &str) -> Response {
-    let mut response = Problem::new(StatusCode::UNAUTHORIZED, said).into_response();
+pub(super) fn challenged(detail: &str) -> Response {
+    let mut response = Problem::new(StatusCode::UNAUTHORIZED, detail).into_response();
     let headers = response.headers_mut();
     headers.insert(header::WWW_AUTHENTICATE, CHALLENGE);
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
@@ -332,8 +332,8 @@ fn put_path(uri: &mut Uri, path: &str) {
 }
 
 /// Where an address leads whose query names a token: to the same below that token.
-/// `asked`: the path that was asked for, where it is another.
-fn with_token_parameter(uri: &Uri, asked: Option<&str>) -> Option<Response> {
+/// `original_path`: the path that the client asked for, if the request was rewritten.
+fn with_token_parameter(uri: &Uri, original_path: Option<&str>) -> Option<Response> {
     let query = uri.query().filter(|query| query.contains(TOKEN_PARAMETER))?;
     let path = uri.path();
     if !takes_token(path) {
@@ -351,7 +351,7 @@ fn with_token_parameter(uri: &Uri, asked: Option<&str>) -> Option<Response> {
     let others = Some(others.finish()).filter(|others| !others.is_empty());
     let others = others.map(|others| format!("?{others}")).unwrap_or_default();
     // Relative, so that it is right behind a proxy that cuts off a prefix too.
-    let depth = asked.unwrap_or(path).matches('/').count();
+    let depth = original_path.unwrap_or(path).matches('/').count();
     let up = "../".repeat(depth.saturating_sub(1));
     let to = format!("{up}t/{}{path}{others}", token.reveal());
     let mut to = HeaderValue::from_str(&to).ok()?;
@@ -359,13 +359,13 @@ fn with_token_parameter(uri: &Uri, asked: Option<&str>) -> Option<Response> {
     let mut response = (StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, to)]).into_response();
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-    lock(headers);
+    mark_private(headers);
     Some(response)
 }
 
-/// What everything says that is for one reader: no cache shares it, nobody lists it, and no address leads on
-/// with a token in `Referer`.
-fn lock(headers: &mut HeaderMap) {
+/// Marks an answer as one reader's: no shared cache keeps it, no search engine lists it, and no link sends the token on
+/// in `Referer`.
+fn mark_private(headers: &mut HeaderMap) {
     let fresh = headers.get(header::CACHE_CONTROL);
     let is_unkept = fresh.is_some_and(|value| value.as_bytes().starts_with(b"no-store"));
     if !is_unkept {
@@ -375,16 +375,16 @@ fn lock(headers: &mut HeaderMap) {
     headers.insert(X_ROBOTS_TAG, HeaderValue::from_static("noindex"));
 }
 
-/// What an answer in an audience says beside what it would say to everybody.
-fn close(headers: &mut HeaderMap, audience: &Audience) {
-    match &audience.sight {
-        Sight::Public => {}
-        Sight::Reader { is_path: true, .. } => lock(headers),
-        Sight::Reader { is_path: false, .. } => {
-            lock(headers);
+/// Adds the headers by which an answer to this audience differs from the public one.
+fn add_audience_headers(headers: &mut HeaderMap, audience: &Audience) {
+    match &audience.kind {
+        AudienceKind::Public => {}
+        AudienceKind::Reader { is_path: true, .. } => mark_private(headers),
+        AudienceKind::Reader { is_path: false, .. } => {
+            mark_private(headers);
             headers.append(header::VARY, HeaderValue::from_static("Authorization"));
         }
-        Sight::Operator => {
+        AudienceKind::Operator => {
             let fresh = headers.get(header::CACHE_CONTROL);
             if fresh.is_some_and(|value| value.as_bytes().starts_with(b"public")) {
                 headers.insert(header::CACHE_CONTROL, PRIVATE);
@@ -394,15 +394,14 @@ fn close(headers: &mut HeaderMap, audience: &Audience) {
     }
 }
 
-/// Around the pages that are for operators, and for readers by their tokens, where the configuration says so
-/// (`server.pages`).
-pub(super) async fn pages(
-    State(room): State<SharedState>,
+/// Middleware around pages: where `server.pages` closes them, only operators and readers with their tokens pass.
+pub(super) async fn guard_pages(
+    State(app): State<SharedState>,
     audience: Audience,
     request: Request,
     next: Next,
 ) -> Response {
-    if !room.config.pages_are_closed()
+    if !app.config.pages_are_closed()
         || !audience.is_public()
         || request.method() == Method::OPTIONS
     {
@@ -410,7 +409,7 @@ pub(super) async fn pages(
     }
     let path = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
     let is_page = negotiate::prefers_html(request.headers());
-    if !is_page && request.uri().path() == subscribe::PATH && !room.readers.is_empty() {
+    if !is_page && request.uri().path() == subscribe::PATH && !app.readers.is_empty() {
         return challenged("only readers subscribe here; send a reader's token as the password");
     }
     if !audience.may_sign_in {

@@ -1,11 +1,11 @@
 //! The token that administration must bring along (RFC 6750 section 2.1), and wrong ones.
 //!
-//! A client that sends too many different ones is not told for a while whether the next is right: that one could be told at
-//! once, so refusing wrong ones alone would not slow down who guesses. Where many clients guess, each has fewer. No client
-//! waits for the guesses of others.
+//! A client that sends too many different ones is not told for a while whether the next is right, not even the right
+//! one: if only wrong ones were refused, a guesser would see the right one at once. While many clients guess, each has
+//! fewer tries. No client waits for the guesses of others.
 
 use super::readers::WRONG_TOKEN_PAUSE;
-use super::{AppState, Cache, Client, Paces, Problem, Rate, SharedState};
+use super::{AppState, Cache, Client, RateLimiter, Problem, Rate, SharedState};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -31,8 +31,8 @@ impl AdminToken {
     /// Checks and takes a token: visible ASCII, so that it fits into a header.
     pub fn new(token: &str) -> Result<Self, TokenError> {
         if token.is_empty() {
-            let said = "the admin token is empty; leave it out to have a random one made";
-            return Err(TokenError(said));
+            let detail = "the admin token is empty; leave it out to have a random one made";
+            return Err(TokenError(detail));
         }
         if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(TokenError("the admin token holds a character other than visible ASCII"));
@@ -88,21 +88,22 @@ pub(super) fn password(headers: &HeaderMap) -> Option<String> {
 
 /// Lets through only what brings the token along.
 pub(super) async fn require(
-    State(room): State<SharedState>,
+    State(app): State<SharedState>,
     client: Client,
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
     let presented = bearer(request.headers()).ok_or_else(Problem::unauthorized)?;
-    demand(&room, client, presented, Problem::unauthorized).await?;
+    demand(&app, client, presented, Problem::unauthorized).await?;
     Ok(next.run(request).await)
 }
 
-/// How many different wrong tokens of one client are compared in [`WINDOW`], at once or as time goes by, and of all
-/// clients before each has fewer.
-const EACH: Rate = Rate { burst: 8, each: Duration::from_millis(7_500) };
-const FEWER: Rate = Rate { burst: 2, each: Duration::from_secs(30) };
-const ALL: Rate = Rate { burst: 64, each: Duration::from_millis(937) };
+/// The rate at which different wrong tokens of one client are compared.
+const CLIENT_RATE: Rate = Rate { burst: 8, each: Duration::from_millis(7_500) };
+/// The same while all clients together exceed [`TOTAL_RATE`].
+const CROWDED_CLIENT_RATE: Rate = Rate { burst: 2, each: Duration::from_secs(30) };
+const TOTAL_RATE: Rate = Rate { burst: 64, each: Duration::from_millis(937) };
+/// How long a wrong token is remembered, so that a client that repeats it uses up nothing.
 const WINDOW: Duration = Duration::from_secs(60);
 /// How many wrong tokens are remembered.
 const REMEMBERED: u64 = 16 * 1024;
@@ -111,9 +112,9 @@ const REMEMBERED: u64 = 16 * 1024;
 #[derive(Debug)]
 pub(super) struct Guesses {
     wrong: Cache<(Client, [u8; 32]), ()>,
-    clients: Paces<Client>,
-    all: Paces<()>,
-    told: Paces<()>,
+    clients: RateLimiter<Client>,
+    all: RateLimiter<()>,
+    log_limiter: RateLimiter<()>,
 }
 
 /// What a token is.
@@ -131,12 +132,12 @@ enum TokenComparison {
 impl Guesses {
     /// Nobody has guessed.
     pub(super) fn new() -> Self {
-        let (clients, all, told) = (Paces::default(), Paces::default(), Paces::default());
-        Self { wrong: Cache::lasting(REMEMBERED, WINDOW), clients, all, told }
+        let (clients, all, log_limiter) = (RateLimiter::default(), RateLimiter::default(), RateLimiter::default());
+        Self { wrong: Cache::with_ttl(REMEMBERED, WINDOW), clients, all, log_limiter }
     }
 
     fn compare(&self, token: &AdminToken, client: Client, presented: &str) -> TokenComparison {
-        let (hash, client): ([u8; 32], _) = (Sha256::digest(presented).into(), client.site());
+        let (hash, client): ([u8; 32], _) = (Sha256::digest(presented).into(), client.network());
         let is_right = token.has_hash(&hash);
         // A proxy may send a JSON Web Token of everybody's, another one each hour, for the gateway to tell who it is. One
         // of administration that looks so is too long to be guessed. A program that goes on with an old token learns
@@ -145,8 +146,8 @@ impl Guesses {
             let wrong = TokenComparison::Wrong { is_new: false };
             return if is_right { TokenComparison::Right } else { wrong };
         }
-        let are_many = !self.all.wait(&(), ALL).is_zero();
-        let rate = if are_many { FEWER } else { EACH };
+        let are_many = !self.all.wait(&(), TOTAL_RATE).is_zero();
+        let rate = if are_many { CROWDED_CLIENT_RATE } else { CLIENT_RATE };
         if let Err(wait) = self.clients.take(&client, rate) {
             return TokenComparison::Held(wait);
         }
@@ -155,8 +156,8 @@ impl Guesses {
             return TokenComparison::Right;
         }
         self.wrong.insert((client, hash), ());
-        let told = Rate { burst: 1, each: WINDOW };
-        if self.all.take(&(), ALL).is_err() && self.told.take(&(), told).is_ok() {
+        let log_rate = Rate { burst: 1, each: WINDOW };
+        if self.all.take(&(), TOTAL_RATE).is_err() && self.log_limiter.take(&(), log_rate).is_ok() {
             tracing::warn!(
                 "the administration token is being guessed, or many programs send wrong ones"
             );
@@ -183,15 +184,15 @@ impl AppState {
 
 /// Refuses a token that is not that of administration, and holds back the answer where that says something new.
 pub(super) async fn demand(
-    room: &SharedState,
+    app: &SharedState,
     client: Client,
     presented: &str,
     wrong: fn() -> Problem,
 ) -> Result<(), Problem> {
-    let compared = room.guesses.compare(&room.config.admin_token, client, presented);
+    let compared = app.guesses.compare(&app.config.admin_token, client, presented);
     match compared {
         TokenComparison::Right => Ok(()),
-        TokenComparison::Wrong { is_new } if !is_new || room.readers.hold_back(client).await => {
+        TokenComparison::Wrong { is_new } if !is_new || app.readers.hold_back(client).await => {
             Err(wrong())
         }
         TokenComparison::Wrong { .. } => Err(too_many_tokens()),
@@ -201,8 +202,8 @@ pub(super) async fn demand(
 
 /// What a client is told that guesses too fast.
 pub(super) fn too_many_tokens() -> Problem {
-    let said = "too many tokens were sent that open nothing; wait a little";
-    Problem::new(StatusCode::TOO_MANY_REQUESTS, said).after(WRONG_TOKEN_PAUSE)
+    let detail = "too many tokens were sent that open nothing; wait a little";
+    Problem::new(StatusCode::TOO_MANY_REQUESTS, detail).after(WRONG_TOKEN_PAUSE)
 }
 
 #[cfg(test)]
@@ -257,7 +258,7 @@ mod tests {
         let (guesses, token) = (Guesses::new(), AdminToken::new("correct-horse-staple").unwrap());
         let compare = |n, presented: &str| guesses.compare(&token, client(n), presented);
         let right = "correct-horse-staple";
-        for n in 0..EACH.burst {
+        for n in 0..CLIENT_RATE.burst {
             assert_eq!(compare(1, right), TokenComparison::Right, "after {n} wrong ones");
             // One token again and again is one guess.
             for is_new in [true, false, false] {
@@ -266,14 +267,14 @@ mod tests {
             }
         }
         for presented in [right, "wrong-too"] {
-            assert_eq!(compare(1, presented), TokenComparison::Held(EACH.each));
+            assert_eq!(compare(1, presented), TokenComparison::Held(CLIENT_RATE.each));
         }
         assert_eq!(compare(1, "wrong-0"), TokenComparison::Wrong { is_new: false });
         // Many clients together have fewer guesses, and none that is right waits for those of others.
         let is_told = |n, guess: u32| {
             compare(n, &guess.to_string()) == TokenComparison::Wrong { is_new: true }
         };
-        let of_client = |n| (0..EACH.burst).filter(move |guess| is_told(n, *guess)).count();
+        let of_client = |n| (0..CLIENT_RATE.burst).filter(move |guess| is_told(n, *guess)).count();
         let told: usize = (2..1000).map(of_client).sum();
         assert!(told < 64 + 8 + 1000 * 2, "{told} of 8000");
         assert_eq!(compare(1000, right), TokenComparison::Right);

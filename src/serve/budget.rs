@@ -1,6 +1,6 @@
-//! A budget that clients share: connections, requests at a site, documents on their way. Each client has a share of it,
-//! and each site of clients. Where it is used up, connections give way whose clients keep the gateway waiting, and then
-//! those of the site with most, where that is more than the newcomer has.
+//! A budget that clients share: connections, requests at an origin, bodies being sent. Each client has a share of it,
+//! and so has each network of clients. When it is used up, connections whose clients keep the gateway waiting are cut
+//! first; then those of the network that holds most, if that is more than the newcomer's network holds.
 
 use super::{Client, Connection, locked};
 use foldhash::fast::RandomState;
@@ -14,12 +14,12 @@ use tokio::sync::futures::Notified;
 /// What is held: what tells it from all else, and its size. What several hold counts once.
 pub(super) type HeldThing = (usize, u64);
 
-/// How much there is in all, and of this for one client and for one site of clients.
+/// How much there is in all, and how much of it one client and one network of clients may hold.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct BudgetShares {
     pub(super) all: u64,
     pub(super) each: u64,
-    pub(super) site: u64,
+    pub(super) network: u64,
 }
 
 /// What is used up of a budget.
@@ -36,10 +36,10 @@ pub(super) enum BudgetEnd {
 pub(super) struct BudgetHolder {
     /// `None`: a trusted proxy, which has no share of its own.
     pub(super) client: Option<Client>,
-    /// It is ended where it gives way; without one nothing does.
+    /// Cut when the holder is evicted; a holder without a connection is never evicted.
     pub(super) connection: Option<Arc<Connection>>,
     pub(super) thing: HeldThing,
-    /// Whether it gives way only while its client is waited for.
+    /// Whether it can be evicted only while the gateway waits for its client.
     pub(super) is_action: bool,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct BudgetHolder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum ShareOwner {
     Client(Client),
-    Site(Client),
+    Network(Client),
     All,
 }
 
@@ -55,11 +55,11 @@ impl BudgetHolder {
     /// The client, its site, and all.
     fn owners(&self) -> impl Iterator<Item = ShareOwner> + use<> {
         let client = self.client.map(ShareOwner::Client);
-        client.into_iter().chain(self.site()).chain([ShareOwner::All])
+        client.into_iter().chain(self.network()).chain([ShareOwner::All])
     }
 
-    fn site(&self) -> Option<ShareOwner> {
-        self.client.map(|client| ShareOwner::Site(client.site()))
+    fn network(&self) -> Option<ShareOwner> {
+        self.client.map(|client| ShareOwner::Network(client.network()))
     }
 
     fn connection(&self) -> Option<usize> {
@@ -67,8 +67,8 @@ impl BudgetHolder {
     }
 
     /// For how long its client has kept the gateway waiting, where it does.
-    fn rests(&self) -> Option<Duration> {
-        self.connection.as_ref()?.rests()
+    fn client_wait(&self) -> Option<Duration> {
+        self.connection.as_ref()?.client_wait()
     }
 }
 
@@ -151,37 +151,38 @@ impl BudgetTable {
         connection.cut();
     }
 
-    /// The holder that gives way first of those with a part in a share whose clients have been waited for so long: of the
-    /// site that has most, the one that has been for longest. None of a thing that somebody moves, or that goes where the newcomer does: to end
-    /// its connection would free nothing.
-    fn at_rest(
+    /// Finds the holder to evict among those that count for `owner` and whose clients have kept the gateway waiting for
+    /// at least `patience`: in the network that holds most, the one that waits longest. Skips what another connection
+    /// still moves and the newcomer's own connection: cutting those would free nothing.
+    fn longest_waiting_holder(
         &self,
         newcomer: &BudgetHolder,
         patience: Duration,
         owner: ShareOwner,
     ) -> Option<u64> {
-        let rests = |holder: &BudgetHolder| {
+        let client_wait = |holder: &BudgetHolder| {
             let is_other = holder.connection() != newcomer.connection();
-            holder.rests().filter(|rests| *rests >= patience && is_other)
+            holder.client_wait().filter(|client_wait| *client_wait >= patience && is_other)
         };
-        let moves = self.holders.values().filter(|holder| rests(holder).is_none());
+        let moves = self.holders.values().filter(|holder| client_wait(holder).is_none());
         let moving: HashSet<usize> = moves.map(|holder| holder.thing.0).collect();
         let most = |holder: &BudgetHolder| {
-            let of = holder.site().and_then(|site| self.shares.get(&site));
+            let of = holder.network().and_then(|network| self.shares.get(&network));
             of.map_or(0, |held| held.sum)
         };
         let is_one = |holder: &BudgetHolder| {
             holder.owners().any(|of| of == owner) && !moving.contains(&holder.thing.0)
         };
         let all = self.holders.iter().filter(|(_, holder)| is_one(holder));
-        all.filter_map(|(id, holder)| Some((most(holder), rests(holder)?, Reverse(*id))))
+        all.filter_map(|(id, holder)| Some((most(holder), client_wait(holder)?, Reverse(*id))))
             .max()
             .map(|(.., Reverse(id))| id)
     }
 
-    /// A holder of the site that alone holds most, where that is more than the newcomer will have.
-    fn of_the_greatest(&self, newcomer: &BudgetHolder) -> Option<u64> {
-        let own = newcomer.site().and_then(|site| self.shares.get(&site));
+    /// Finds the holder to evict in the network that holds most by itself, if that is more than the newcomer's will
+    /// hold.
+    fn largest_network_holder(&self, newcomer: &BudgetHolder) -> Option<u64> {
+        let own = newcomer.network().and_then(|network| self.shares.get(&network));
         let than = own.map_or(newcomer.thing.1, |held| held.with(newcomer.thing));
         let all = self.shares.get(&ShareOwner::All)?;
         let alone = |held: &HeldThings| -> u64 {
@@ -189,12 +190,12 @@ impl BudgetTable {
             let its = things.filter(|(thing, (_, holders))| all.holders((**thing, 0)) == *holders);
             its.map(|(_, (size, _))| *size).fold(0, u64::saturating_add)
         };
-        let sites = self.shares.iter().filter(|(owner, _)| matches!(owner, ShareOwner::Site(_)));
-        let greatest = sites.map(|(site, held)| (*site, alone(held)));
+        let networks = self.shares.iter().filter(|(owner, _)| matches!(owner, ShareOwner::Network(_)));
+        let greatest = networks.map(|(network, held)| (*network, alone(held)));
         let greatest: HashMap<_, u64> = greatest.filter(|(_, sum)| *sum > than).collect();
         let rank = |(id, holder): (&u64, &BudgetHolder)| {
-            let site = holder.site()?;
-            let (sum, held) = (greatest.get(&site)?, self.shares.get(&site)?);
+            let network = holder.network()?;
+            let (sum, held) = (greatest.get(&network)?, self.shares.get(&network)?);
             let goes = !holder.is_action
                 && holder.connection.is_some()
                 && holder.connection() != newcomer.connection()
@@ -204,23 +205,23 @@ impl BudgetTable {
         self.holders.iter().filter_map(rank).max().map(|(.., Reverse(id))| id)
     }
 
-    /// Makes room for a newcomer within the shares of its client and its site, and in all.
+    /// Evicts holders until a newcomer fits into the shares of its client and its network, and into the whole budget.
     fn make_room(&mut self, newcomer: &BudgetHolder, patience: Duration) -> Result<(), BudgetEnd> {
         let (limits, thing) = (self.limits, newcomer.thing);
-        // What is more than all there is comes in when nothing else is there.
+        // What is larger than the whole budget is admitted when nothing else is held.
         let is_over = |held: Option<&HeldThings>, most: u64| {
             held.is_some_and(|held| held.sum > 0 && held.more(thing) > 0 && held.with(thing) > most)
         };
         for owner in newcomer.owners() {
             let (most, end) = match owner {
                 ShareOwner::Client(_) => (limits.each, BudgetEnd::Share),
-                ShareOwner::Site(_) => (limits.site, BudgetEnd::Share),
+                ShareOwner::Network(_) => (limits.network, BudgetEnd::Share),
                 ShareOwner::All => (limits.all, BudgetEnd::All),
             };
             while is_over(self.shares.get(&owner), most) {
                 let is_all = owner == ShareOwner::All;
-                let goes = self.at_rest(newcomer, patience, owner);
-                let goes = goes.or_else(|| is_all.then(|| self.of_the_greatest(newcomer))?);
+                let goes = self.longest_waiting_holder(newcomer, patience, owner);
+                let goes = goes.or_else(|| is_all.then(|| self.largest_network_holder(newcomer))?);
                 self.cut(goes.ok_or(end)?);
             }
         }

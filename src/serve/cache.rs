@@ -69,22 +69,22 @@ where
     K: Eq + Hash + Send + Sync + 'static,
     V: Send + Sync + 'static,
 {
-    /// At most so many entries.
+    /// Creates a cache of at most `entries`.
     #[must_use]
-    pub fn of(entries: u64) -> Self {
-        Self::lasting(entries, Duration::MAX)
+    pub fn with_capacity(entries: u64) -> Self {
+        Self::with_ttl(entries, Duration::MAX)
     }
 
-    /// The same, none for longer than `age`.
+    /// Creates a cache of at most `entries`, each kept for at most `age`.
     #[must_use]
-    pub fn lasting(entries: u64, age: Duration) -> Self {
+    pub fn with_ttl(entries: u64, age: Duration) -> Self {
         let kept = sync::Cache::builder().max_capacity(entries);
         Self::built(if age == Duration::MAX { kept } else { kept.time_to_live(age) })
     }
 
-    /// At most so much, as `weigh` has it.
+    /// Creates a cache whose entries weigh at most `capacity` together.
     #[must_use]
-    pub fn weighing(capacity: u64, weigh: fn(&V) -> u32) -> Self {
+    pub fn with_weigher(capacity: u64, weigh: fn(&V) -> u32) -> Self {
         let weigh = move |_: &Key, value: &AnyValue| value.downcast_ref().map_or(u32::MAX, weigh);
         Self::built(sync::Cache::builder().max_capacity(capacity).weigher(weigh))
     }
@@ -113,25 +113,25 @@ where
         (entry.into_value().downcast().ok(), is_new)
     }
 
-    /// Lets go of what is under some keys.
-    pub fn remove_all(&self, those: impl Fn(&K) -> bool + Send + Sync + 'static) {
+    /// Drops the entries whose keys `those` accepts.
+    pub fn invalidate_if(&self, those: impl Fn(&K) -> bool + Send + Sync + 'static) {
         let is_one = move |key: &Key, _: &AnyValue| {
             let key: &dyn Any = key.as_ref();
             key.downcast_ref().is_some_and(&those)
         };
-        // Whatever is not dropped here is under a key that nobody asks for any more.
+        // An error only without `support_invalidation_closures`, which every cache here has.
         let _ = self.kept.invalidate_entries_if(is_one);
     }
 
     /// What is kept weighs so much.
     #[must_use]
     pub fn weight(&self) -> u64 {
-        self.settle();
+        self.run_pending_tasks();
         self.kept.weighted_size()
     }
 
-    /// Does now what is done at times: what is too much goes.
-    pub fn settle(&self) {
+    /// Runs the deferred maintenance now: entries beyond the capacity are dropped.
+    pub fn run_pending_tasks(&self) {
         self.kept.run_pending_tasks();
     }
 }

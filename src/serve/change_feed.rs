@@ -27,9 +27,9 @@ const ENTRIES: usize = 50;
 const EVENTS_READ: usize = tidegate_store::EVENTS_KEPT;
 /// How many versions of an item are looked at for the two that are compared.
 const VERSIONS_READ: usize = 200;
-/// How many times the text of a document is in memory while it is made, and what it takes at least.
-const TIMES: u64 = 8;
-const LEAST: u64 = 256 * 1024;
+/// The cost of making a document, in bytes: this many times its text, and a fixed part.
+const COST_FACTOR: u64 = 8;
+const BASE_COST: u64 = 256 * 1024;
 
 /// Who was told of a change must not get what an intermediary kept from before.
 const FRESH: HeaderValue = HeaderValue::from_static("public, no-cache");
@@ -51,20 +51,20 @@ describe! {
         Unchanged, BadRequest, NotFound, Gone, Later,
     ))]
 pub(super) async fn show(
-    State(room): State<SharedState>,
+    State(app): State<SharedState>,
     (audience, client): (Audience, Client),
     record: ServedFeed,
     TypedQuery(query): TypedQuery<Query>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let form = form(&query, &headers)?;
-    let state = room.store.shown_state(&record.name).await?.ok_or_else(Problem::unread_feed)?;
+    let state = app.store.shown_state(&record.name).await?.ok_or_else(Problem::unread_feed)?;
     let work = Work::new(&record.name, WorkKind::Changes);
     let entries = u64::try_from(ENTRIES).unwrap_or(u64::MAX);
-    let ask = room.admission.request(client, work, entries);
+    let work_request = app.admission.request(client, work, entries);
     let (key, revision) = (record.key(DocumentKind::Changes(form)), Some(state.revision));
-    let make = || made(Arc::clone(&room), record.clone(), state.updated_at, form);
-    let document = room.documents.get(key, revision, ask, make).await?;
+    let make = || build_change_feed(Arc::clone(&app), record.clone(), state.updated_at, form);
+    let document = app.documents.get(key, revision, work_request, make).await?;
     let Some(rendition) = document.encoded() else {
         let (title, content) = (title(&record), document.text());
         let content = html! { (PreEscaped(String::from_utf8_lossy(&content))) };
@@ -72,7 +72,7 @@ pub(super) async fn show(
         let page = html::document(&audience, &title, &links, &content);
         return Ok(reading::whole_page(&headers, page));
     };
-    let modified = LastModified::seen(rendition.shown, room.clock.now());
+    let modified = LastModified::seen(rendition.shown, app.clock.now());
     Ok(rendition.answer(&headers, Some(modified)))
 }
 
@@ -97,13 +97,13 @@ fn form(query: &Query, headers: &HeaderMap) -> Result<ChangeFeedForm, Problem> {
     })
 }
 
-async fn made(
-    room: SharedState,
+async fn build_change_feed(
+    app: SharedState,
     record: ServedFeed,
     shown: Time,
     form: ChangeFeedForm,
 ) -> Result<ServedDocument, Problem> {
-    let feed = gather(&room, &record).await?;
+    let feed = gather(&app, &record).await?;
     // Text that is removed, and versions that are not kept any more, leave the document without a change.
     let name = record.name.clone();
     make_on_thread("the feed of changes", move || {
@@ -119,9 +119,9 @@ async fn made(
 }
 
 /// The newest changes, each with what differs.
-async fn gather(room: &AppState, record: &ServedFeed) -> Result<ChangeFeed, Problem> {
+async fn gather(app: &AppState, record: &ServedFeed) -> Result<ChangeFeed, Problem> {
     let name = &record.name;
-    let events = room.store.events(name, EVENTS_READ).await?;
+    let events = app.store.events(name, EVENTS_READ).await?;
     let mut entries: Vec<ChangeEntry> = Vec::new();
     let mut budget = CompareBudget::FOR_ENTRIES;
     for event in events.iter().filter(|event| is_told(event.kind)) {
@@ -129,19 +129,19 @@ async fn gather(room: &AppState, record: &ServedFeed) -> Result<ChangeFeed, Prob
         if entries.len() >= ENTRIES {
             break;
         }
-        let Some(known) = room.store.known(name, &event.id).await? else { continue };
+        let Some(known) = app.store.known(name, &event.id).await? else { continue };
         if known.is_redacted() {
             continue;
         }
-        let entry = entry(room, record, (event, tick, &known), &mut budget).await?;
+        let entry = entry(app, record, (event, tick, &known), &mut budget).await?;
         // An item has one version of a tick, whatever happened to it then.
         if entries.iter().all(|other| other.id != entry.id) {
             entries.push(entry);
         }
     }
     let bytes: usize = entries.iter().map(|entry| entry.html.len()).sum();
-    let bytes = u64::try_from(bytes).unwrap_or(u64::MAX).saturating_mul(TIMES);
-    room.admission.took(Work::new(name, WorkKind::Changes), bytes.saturating_add(LEAST));
+    let bytes = u64::try_from(bytes).unwrap_or(u64::MAX).saturating_mul(COST_FACTOR);
+    app.admission.record_cost(Work::new(name, WorkKind::Changes), bytes.saturating_add(BASE_COST));
     // A feed has a date even where nothing changed yet.
     let began = record.enrolment.history.last().and_then(Stamp::when);
     Ok(ChangeFeed {
@@ -162,16 +162,16 @@ const fn is_told(kind: EventKind) -> bool {
 }
 
 async fn entry(
-    room: &AppState,
+    app: &AppState,
     record: &ServedFeed,
     (event, tick, known): (&Event, Tick, &LedgerEntry),
     budget: &mut CompareBudget,
 ) -> Result<ChangeEntry, Problem> {
     let feed = &record.name;
-    let versions = room.store.versions(feed, &event.id, VERSIONS_READ).await?;
+    let versions = app.store.versions(feed, &event.id, VERSIONS_READ).await?;
     let pair = compared_versions(&versions, tick);
     let read = async |note: &VersionNote| -> Result<_, StoreError> {
-        let version = room.store.version(feed, &event.id, note.updates).await?;
+        let version = app.store.version(feed, &event.id, note.updates).await?;
         Ok(version.and_then(|version| version.markup))
     };
     let mut differences = None;
@@ -179,13 +179,13 @@ async fn entry(
         && let (Some(old), Some(new)) = (read(old).await?, read(new).await?)
     {
         budget.next_entry();
-        differences = items::compared(room, (old, new), budget).await?;
+        differences = items::compared(app, (old, new), budget).await?;
     }
     let page = record.site.at(&item_page(feed, &event.id));
     let link = known.link.as_deref().and_then(followable).map(str::to_owned);
     let mut title = event.title.clone();
     if title.is_empty() {
-        title = items::stand_in_title(room, feed, &event.id).await?;
+        title = items::stand_in_title(app, feed, &event.id).await?;
     }
     let title = if title.is_empty() { event.id.as_str() } else { &title };
     let mut word = event.kind.word().to_owned();
@@ -195,7 +195,7 @@ async fn entry(
         title: format!("{word}: {}", html::text(title)),
         kind: event.kind,
         at: event.at,
-        html: told(event, (&page, link.as_deref()), pair, differences.as_ref()).into_string(),
+        html: entry_html(event, (&page, link.as_deref()), pair, differences.as_ref()).into_string(),
         page,
         link,
     })
@@ -212,7 +212,7 @@ pub(super) fn compared_versions(
 }
 
 /// What there is to say of a change.
-fn told(
+fn entry_html(
     event: &Event,
     (page, link): (&str, Option<&str>),
     pair: Option<(&VersionNote, &VersionNote)>,

@@ -1,8 +1,8 @@
 //! Who asks: what counts as one client wherever something is shared out.
 //!
 //! That is the peer of the connection, unless the peer is a trusted proxy (`server.trusted_proxies`):
-//! then it is the last address that is no trusted proxy of `Forwarded` (RFC 7239) or of
-//! `X-Forwarded-For`. What stands before that address was written by whoever is no trusted proxy.
+//! then it is the last address in `Forwarded` (RFC 7239) or `X-Forwarded-For` that is no trusted proxy. Addresses
+//! before that one were written by an untrusted peer and do not count.
 //!
 //! The log tells of peers that seem to be proxies and are not named there: whatever is shared out by client, all who come
 //! through such a proxy have one share of.
@@ -22,8 +22,8 @@ use tidegate_net::origin::X_FORWARDED_FOR;
 const HOPS: usize = 32;
 /// The bits of an IPv6 address that tell clients apart: one has a whole network of the rest.
 const V6_BITS: u32 = 64;
-/// Those of a site, which has as many such networks as it likes (RFC 6177).
-const V6_SITE_BITS: u32 = 48;
+/// The bits that tell end sites apart (RFC 6177), which have as many /64 as they like.
+const V6_NETWORK_BITS: u32 = 48;
 
 /// A client, as shares go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -45,11 +45,11 @@ impl Client {
         request.get().copied().unwrap_or(Self::Own)
     }
 
-    /// The site of a client: an IPv4 address, or the first address of a /48 of IPv6.
-    pub(super) fn site(self) -> Self {
+    /// The network of a client: an IPv4 address, or the first address of a /48 of IPv6.
+    pub(super) fn network(self) -> Self {
         match self {
             Self::Own => Self::Own,
-            Self::At(address) => Self::At(cut(address, V6_SITE_BITS)),
+            Self::At(address) => Self::At(cut(address, V6_NETWORK_BITS)),
         }
     }
 
@@ -86,20 +86,20 @@ impl<S: Sync> FromRequestParts<S> for Client {
 pub(super) struct Peer(pub(super) IpAddr);
 
 /// Notes of a request whose it is.
-pub(super) fn identify(room: &AppState, request: &mut Request) {
+pub(super) fn identify(app: &AppState, request: &mut Request) {
     if let Some(peer) = request.extensions().get().copied() {
-        let client = asking(room, peer, request.headers());
+        let client = asking(app, peer, request.headers());
         request.extensions_mut().insert(client);
     }
 }
 
 /// Whose request it is that a peer sent with these headers.
-pub(super) fn asking(room: &AppState, Peer(peer): Peer, headers: &HeaderMap) -> Client {
+pub(super) fn asking(app: &AppState, Peer(peer): Peer, headers: &HeaderMap) -> Client {
     // A peer that seems to be a proxy and is not named as one.
-    if headers.keys().any(says_for_whom) && !room.proxies.are_trusted(peer) {
-        room.unnamed_proxies.tell(Client::at(peer), SAYS_FOR_WHOM);
+    if headers.keys().any(says_for_whom) && !app.proxies.are_trusted(peer) {
+        app.unnamed_proxies.tell(Client::at(peer), SAYS_FOR_WHOM);
     }
-    room.proxies.client(peer, headers)
+    app.proxies.client(peer, headers)
 }
 
 /// Whether a header says for whom a request was sent on.
@@ -112,7 +112,6 @@ fn says_for_whom(name: &HeaderName) -> bool {
 pub(super) struct Proxies(Vec<IpNet>);
 
 impl Proxies {
-    /// These.
     pub(super) const fn new(networks: Vec<IpNet>) -> Self {
         Self(networks)
     }
@@ -234,19 +233,19 @@ pub(super) const HAS_ITS_SHARE: &str = "has as many connections as one client ma
 pub(super) struct UnnamedProxies(Mutex<HashSet<Client>>);
 
 impl UnnamedProxies {
-    /// Tells the operator of a peer; whether it did: not where it has before, or of too many others.
+    /// Logs a peer that seems to be a proxy, each once and at most [`PEERS_TOLD`] in all. Returns whether it did.
     pub(super) fn tell(&self, peer: Client, sign: &str) -> bool {
         let Client::At(address) = peer else { return false };
-        let mut told = locked(&self.0);
-        let tells = told.len() < PEERS_TOLD && told.insert(peer);
-        if tells {
+        let mut logged = locked(&self.0);
+        let is_new = logged.len() < PEERS_TOLD && logged.insert(peer);
+        if is_new {
             tracing::warn!(
                 peer = %address,
                 "a peer {sign} and is not named in server.trusted_proxies: everybody who comes through it \
                  counts as one client and has one share; name it there if it is a proxy of yours"
             );
         }
-        tells
+        is_new
     }
 }
 
@@ -330,9 +329,9 @@ mod tests {
         assert_eq!(at("2001:db8:7:8::1"), at("2001:db8:7:8:ffff::2"));
         assert_ne!(at("2001:db8:7:8::1"), at("2001:db8:7:9::1"));
         assert_eq!(at("::ffff:192.0.2.1"), at("192.0.2.1"));
-        assert_eq!(at("2001:db8:7:8::1").site(), at("2001:db8:7:ffff::2").site());
-        assert_ne!(at("2001:db8:7:8::1").site(), at("2001:db8:8:8::1").site());
-        assert_eq!(at("192.0.2.1").site(), at("192.0.2.1"));
+        assert_eq!(at("2001:db8:7:8::1").network(), at("2001:db8:7:ffff::2").network());
+        assert_ne!(at("2001:db8:7:8::1").network(), at("2001:db8:8:8::1").network());
+        assert_eq!(at("192.0.2.1").network(), at("192.0.2.1"));
     }
 
     #[test]

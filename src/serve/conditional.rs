@@ -2,7 +2,7 @@
 
 use super::delta::DeltaToken;
 use super::negotiate::Encoding;
-use super::ready::{RepeatableAnswer, StillSo};
+use super::ready::{RepeatableAnswer, IsCurrent};
 use super::rendition::EncodedBody;
 use super::{DocumentKey, Rendition};
 use axum::body::Body;
@@ -36,9 +36,9 @@ impl ETag {
         Self(HeaderValue::try_from(tag).unwrap_or_else(|_| HeaderValue::from_static("\"\"")))
     }
 
-    /// Whether a tag is this one, also as intermediaries change it that pack answers: with a name behind it (`-gzip`,
-    /// `;gzip`), or without quotes. In ours, nothing but a point follows what another one may begin with.
-    pub(super) fn is_named(&self, tag: &str) -> bool {
+    /// Whether `tag` is this one, also as compressing intermediaries change it: with a suffix (`-gzip`, `;gzip`), or
+    /// without quotes. No two tags of ours are confused by that: behind the hash there is a dot or nothing.
+    pub(super) fn matches(&self, tag: &str) -> bool {
         let [own, tag] = [self.0.to_str().unwrap_or_default(), tag].map(|it| it.trim_matches('"'));
         tag.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', ';']))
     }
@@ -48,7 +48,7 @@ impl ETag {
         self.0.clone()
     }
 
-    /// The same of what is packed anew for each request: one tag for all its encodings.
+    /// The weak tag, for answers that are compressed for each request: one tag for all encodings.
     pub(super) fn weak_value(&self) -> HeaderValue {
         let weak = [b"W/", self.0.as_bytes()].concat();
         HeaderValue::try_from(weak).unwrap_or_else(|_| self.value())
@@ -64,14 +64,14 @@ pub(super) struct LastModified {
 }
 
 impl LastModified {
-    /// Of a document that last changed then. What a tick in the future changed was changed by now, as far as HTTP is
-    /// concerned. While the state is ahead of the clock, several documents have this same date, so that it says nothing
-    /// of which one the client has.
+    /// The date of a document that last changed at `shown`. A time in the future (ticks may be ahead of the clock)
+    /// becomes `now`. Several documents may then have the same date, so it does not identify the document that a client
+    /// has.
     pub(super) fn seen(shown: Time, now: Time) -> Self {
         Self { at: shown.min(now), identifies: shown <= now }
     }
 
-    /// Of a document that may have changed without another date.
+    /// The date of a document that may change without a new date, so that the date identifies nothing.
     pub(super) const fn vague(at: Time) -> Self {
         Self { at, identifies: false }
     }
@@ -84,27 +84,27 @@ impl LastModified {
 
 impl Rendition {
     /// The answer that carries it, or the 304 that says which representation of it the client has.
-    pub(super) fn answer(&self, asked: &HeaderMap, modified: Option<LastModified>) -> Response {
-        let (encoding, date) = (self.encoding(asked), modified.and_then(LastModified::identifying));
-        self.answer_in(encoding, known(asked, self, encoding, date), modified)
+    pub(super) fn answer(&self, request_headers: &HeaderMap, modified: Option<LastModified>) -> Response {
+        let (encoding, date) = (self.encoding(request_headers), modified.and_then(LastModified::identifying));
+        self.answer_in(encoding, known(request_headers, self, encoding, date), modified)
     }
 
-    /// The same, which is given again to whoever asks the same while it is `still_so`. `document`: its key, where the
-    /// cache of documents has it.
-    pub(super) fn answer_for_a_while(
+    /// The same, and lets `ready` repeat it to equal requests while it `is_current`. `document`: its key, if the
+    /// document cache has it.
+    pub(super) fn answer_repeatable(
         self: &Arc<Self>,
-        asked: &HeaderMap,
+        request_headers: &HeaderMap,
         modified: Option<LastModified>,
-        (document, still_so): (Option<DocumentKey>, StillSo),
+        (document, is_current): (Option<DocumentKey>, IsCurrent),
     ) -> Response {
-        let (encoding, date) = (self.encoding(asked), modified.and_then(LastModified::identifying));
-        let known = known(asked, self, encoding, date);
+        let (encoding, date) = (self.encoding(request_headers), modified.and_then(LastModified::identifying));
+        let known = known(request_headers, self, encoding, date);
         let mut answer = self.answer_in(encoding, known, modified);
-        // One whose date goes on with the clock is another one each time; and a 304 that names another encoding than the
-        // chosen one is for that client alone.
+        // Not repeatable: an answer whose date follows the clock, and a 304 for another encoding than the request
+        // chose, which is for that client alone.
         if known.is_none_or(|it| it == encoding) && (modified.is_none() || date.is_some()) {
             let rendition = Arc::downgrade(self);
-            let again = RepeatableAnswer { rendition, document, encoding, date, still_so };
+            let again = RepeatableAnswer { rendition, document, encoding, date, is_current };
             answer.extensions_mut().insert(again);
         }
         answer
@@ -186,7 +186,7 @@ pub(super) fn known(
 ) -> Option<Encoding> {
     if headers.contains_key(header::IF_NONE_MATCH) {
         let all = [encoding, Encoding::Identity, Encoding::Gzip, Encoding::Zstd];
-        let of = |tag: &str| all.into_iter().find(|it| rendition.body(*it).etag.is_named(tag));
+        let of = |tag: &str| all.into_iter().find(|it| rendition.body(*it).etag.matches(tag));
         return tags(headers).find_map(|tag| if tag == "*" { Some(encoding) } else { of(tag) });
     }
     let since = headers.get(header::IF_MODIFIED_SINCE).and_then(|value| value.to_str().ok());

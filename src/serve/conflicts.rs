@@ -3,7 +3,7 @@
 
 mod page;
 
-pub(super) use page::{begins, excerpt, is_outline, resolve};
+pub(super) use page::{first_living_version, excerpt, is_outline, resolve};
 
 use super::items::{self, CompareBudget, Differences, FieldDifference};
 use super::{
@@ -64,7 +64,7 @@ pub(super) async fn show(
         }
     };
     let of = (&record.name, &record.site);
-    let answer = answered(&viewer.room, viewer.client, of, (query.after, form)).await?;
+    let answer = load_conflict_list(&viewer.app, viewer.client, of, (query.after, form)).await?;
     if form.is_json {
         return Ok(html::data(&viewer.headers, answer));
     }
@@ -92,41 +92,41 @@ impl ReadQuery for ConflictsQuery {
     params(("after" = Option<schema::SyncId>, Query, description = "Only items behind this one.")),
     responses((status = 200, description = "The conflicts.", body = ConflictList), NotFound))]
 pub(super) async fn list(
-    FeedCall { room, client, name: feed }: FeedCall,
+    FeedCall { app, client, name: feed }: FeedCall,
     TypedQuery(query): TypedQuery<ConflictsQuery>,
 ) -> Reply {
-    room.directory.check_known(&feed).await?;
-    let of = (&feed, &room.site);
-    let listed = answered(&room, client, of, (query.after, ConflictsForm::JSON)).await?;
+    app.directory.check_known(&feed).await?;
+    let of = (&feed, &app.site);
+    let listed = load_conflict_list(&app, client, of, (query.after, ConflictsForm::JSON)).await?;
     Ok(unkept("application/json", listed))
 }
 
 /// What is told of a feed's conflicts, made once for each revision and all who ask.
-async fn answered(
-    room: &SharedState,
+async fn load_conflict_list(
+    app: &SharedState,
     client: Client,
     (feed, site): (&FeedName, &Arc<Site>),
     (after, form): (Option<SyncId>, ConflictsForm),
 ) -> Result<Bytes, Problem> {
-    let state = room.store.state(feed).await?;
+    let state = app.store.state(feed).await?;
     let revision = state.as_ref().map(|state| state.revision);
     let shown = u64::from(state.map_or(0, |state| state.contested))
         .min(u64::try_from(ITEMS_SHOWN).unwrap_or(u64::MAX));
     let work = Work::new(feed, WorkKind::Conflicts);
-    let ask = WorkRequest { tells: true, ..room.admission.request(client, work, shown) };
+    let work_request = WorkRequest { records_cost: true, ..app.admission.request(client, work, shown) };
     let kind = DocumentKind::Conflicts { after: after.clone(), form };
     let key = DocumentKey { audience: site.key(), feed: Some(feed.clone()), kind };
     let make = || {
-        let (room, feed, site) = (Arc::clone(room), feed.clone(), Arc::clone(site));
+        let (app, feed, site) = (Arc::clone(app), feed.clone(), Arc::clone(site));
         async move {
-            let list = ConflictList::gather(&room, &site, &feed, after.as_ref()).await?;
+            let list = ConflictList::gather(&app, &site, &feed, after.as_ref()).await?;
             Ok::<Bytes, Problem>(match form.is_json {
                 true => answers::text(&list),
                 false => page::conflicts(&list, form).into_string().into(),
             })
         }
     };
-    Ok(room.documents.get(key, revision, ask, make).await?.text())
+    Ok(app.documents.get(key, revision, work_request, make).await?.text())
 }
 
 /// Items in conflict.
@@ -204,18 +204,18 @@ fn fields_alone<S: Serializer>(told: &Option<Differences>, to: S) -> Result<S::O
 impl ConflictList {
     /// The items of a feed in conflict, those behind `after` where it is said.
     pub(super) async fn gather(
-        room: &AppState,
+        app: &AppState,
         site: &Site,
         feed: &FeedName,
         after: Option<&SyncId>,
     ) -> Result<Self, Problem> {
-        let all = room.store.contested(feed).await?;
+        let all = app.store.contested(feed).await?;
         let behind = all.iter().filter(|id| after.is_none_or(|after| *id > after));
         let ids: Vec<&SyncId> = behind.take(ITEMS_SHOWN + 1).collect();
         let (mut compared, mut budget) = (0, CompareBudget::WHOLE);
         let mut conflicts = Vec::new();
         for id in ids.iter().take(ITEMS_SHOWN) {
-            let Some(item) = room.store.item(feed, id).await? else { continue };
+            let Some(item) = app.store.item(feed, id).await? else { continue };
             if item.shared.conflicts.is_empty() {
                 continue;
             }
@@ -224,7 +224,7 @@ impl ConflictList {
                 let is_compared = compared < COMPARED;
                 compared += 1;
                 let differences = match is_compared {
-                    true => compare(room, &item, loser, &mut budget).await?,
+                    true => compare(app, &item, loser, &mut budget).await?,
                     false => None,
                 };
                 losers.push(LosingVersion { version: loser.into(), n, differences, is_compared });
@@ -240,10 +240,10 @@ impl ConflictList {
     }
 }
 
-/// What differs between the winner of an item and another version. What a deletion says is not its bytes, which only
-/// stand in for the item.
+/// What differs between the winner of an item and another version; `None` if one of them is a deletion, whose bytes
+/// only stand in for the item.
 async fn compare(
-    room: &AppState,
+    app: &AppState,
     item: &Item,
     loser: &Version<Markup>,
     budget: &mut CompareBudget,
@@ -252,7 +252,7 @@ async fn compare(
     if loser.deleted != winner.deleted {
         return Ok(None);
     }
-    let mut told = items::compared(room, (winner.data.clone(), loser.data.clone()), budget).await?;
+    let mut told = items::compared(app, (winner.data.clone(), loser.data.clone()), budget).await?;
     if let Some(told) = &mut told {
         // An item keeps its own id whatever is decided.
         told.fields.retain(|field| field.name != "Id");
@@ -272,7 +272,7 @@ impl ItemInConflict {
             winner: winner.into(),
             count: item.shared.conflicts.len(),
             conflicts,
-            begins: begins(item).map(|version| version.data.clone()),
+            begins: first_living_version(item).map(|version| version.data.clone()),
         }
     }
 }

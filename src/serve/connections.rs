@@ -12,26 +12,26 @@ mod activity;
 use super::budget::BudgetHolder;
 use super::{Budget, BudgetShares, Client, HeldBudget};
 pub(super) use activity::SweepClock;
-pub(super) use activity::{Busy, ClientTurn, Connection, WatchedStream};
+pub(super) use activity::{RequestInFlight, ClientWait, Connection, WatchedStream};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The part of all connections that one peer may have which is no trusted proxy, and that of its site.
+/// A peer that is no trusted proxy gets one in this many of the connections, and its network one in this many.
 const PEER_PART: u64 = 8;
-const SITE_PART: u64 = 4;
+const NETWORK_PART: u64 = 4;
 /// Connections beyond the others, for who asks whether the gateway is alive.
 const RESERVE: u64 = 16;
 
-/// How many times connections are looked at within the shortest of their limits.
-const LOOKS: u32 = 4;
-/// They are looked at so often at least.
-const PACE: Duration = Duration::from_secs(1);
+/// Sweeps over all connections within the shortest of their limits.
+const SWEEPS_PER_LIMIT: u32 = 4;
+/// The longest time between two sweeps.
+const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The limits of one connection; tests take shorter times. They are checked every
-/// [`ConnectionLimits::pace`], so a connection has as much longer at most, and never less.
+/// The limits of one connection; tests take shorter times. They are checked every [`ConnectionLimits::sweep_interval`],
+/// so a connection may outlast a limit by that long, and is never cut before it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConnectionLimits {
     /// From the accept until the head of the first request is there.
@@ -59,11 +59,11 @@ impl ConnectionLimits {
         drain: Duration::from_secs(10),
     };
 
-    /// How far apart two looks at all connections are.
-    pub(crate) fn pace(&self) -> Duration {
+    /// The time between two sweeps over all connections.
+    pub(crate) fn sweep_interval(&self) -> Duration {
         let all =
             [self.first_request, self.head, self.stall, self.untaken, self.lifetime, self.drain];
-        all.into_iter().fold(PACE, |pace, limit| pace.min(limit / LOOKS))
+        all.into_iter().fold(MAX_SWEEP_INTERVAL, |shortest, limit| shortest.min(limit / SWEEPS_PER_LIMIT))
     }
 }
 
@@ -80,7 +80,7 @@ pub(crate) enum Ending {
 
 /// The shares of a gateway with so many connections.
 pub(super) const fn shares(all: u64) -> BudgetShares {
-    BudgetShares { all, each: all.div_ceil(PEER_PART), site: all.div_ceil(SITE_PART) }
+    BudgetShares { all, each: all.div_ceil(PEER_PART), network: all.div_ceil(NETWORK_PART) }
 }
 
 /// Every connection that is open.
@@ -95,7 +95,7 @@ pub(super) struct Connections {
 impl Connections {
     /// None yet.
     pub(super) fn new(shares: BudgetShares) -> Self {
-        let reserve = BudgetShares { all: RESERVE, each: RESERVE, site: RESERVE };
+        let reserve = BudgetShares { all: RESERVE, each: RESERVE, network: RESERVE };
         let [open, reserve] = [shares, reserve].map(|shares| Budget::new(shares, Duration::ZERO));
         Self { open, reserve, begun: Instant::now(), clock: SweepClock::default() }
     }
@@ -110,8 +110,8 @@ impl Connections {
         self.open.of(peer) >= self.open.shares().each
     }
 
-    /// A place for a connection of this peer; `None` where it is to be closed.
-    pub(super) fn place(&self, peer: Client, is_proxy: bool) -> Option<ConnectionSlot> {
+    /// Takes a slot for a connection of this peer; `None` if the connection is to be closed.
+    pub(super) fn acquire_slot(&self, peer: Client, is_proxy: bool) -> Option<ConnectionSlot> {
         let client = (!is_proxy).then_some(peer);
         [(&self.open, false), (&self.reserve, true)].into_iter().find_map(
             |(budget, is_reserved)| {
@@ -126,7 +126,7 @@ impl Connections {
     }
 
     /// Ends the connections that have come to a limit, and where the server `is_closing` all others when
-    /// their answers have gone out. To be called every [`ConnectionLimits::pace`].
+    /// their answers have gone out. To be called every [`ConnectionLimits::sweep_interval`].
     pub(super) fn sweep(&self, limits: &ConnectionLimits, is_closing: bool) {
         let now = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.clock.store(now, Ordering::Relaxed);
@@ -137,19 +137,21 @@ impl Connections {
     }
 }
 
-/// A connection's place.
+/// The slot of a connection, freed when dropped.
 #[derive(Debug)]
 pub(super) struct ConnectionSlot {
     pub(super) connection: Arc<Connection>,
     _held: HeldBudget,
 }
 
-/// The part of all files that connections of clients may be, that of requests at sites, and how many are left for publishers,
-/// subscribers, operators and the store. Where there are too few for that, connections are a smaller part.
-const PART: u64 = 2;
-pub(super) const OF_SITES: u64 = 4;
-const OTHERS: u64 = 512;
-const PART_OF_FEW: u64 = 8;
+/// Connections of clients get at most one in this many of the files that the process may open.
+const CONNECTION_FILES_DIVISOR: u64 = 2;
+/// Requests to origins get one in this many.
+pub(super) const ORIGIN_FILES_DIVISOR: u64 = 4;
+/// Files left for publishers, subscribers, operators and the store.
+const RESERVED_FILES: u64 = 512;
+/// If too few files are left for connections, they get one in this many all the same.
+const FEW_FILES_DIVISOR: u64 = 8;
 
 /// Raises the soft limit of files to the hard one, and answers how many connections may be served of those that are
 /// wanted.
@@ -182,8 +184,8 @@ pub(super) fn file_limit() -> Option<u64> {
 fn within(wanted: u32, files: Option<u64>) -> u64 {
     let wanted = u64::from(wanted);
     files.map_or(wanted, |files| {
-        let left = (files - files / OF_SITES).saturating_sub(OTHERS).max(files / PART_OF_FEW);
-        wanted.min(left.min(files / PART).max(1))
+        let left = (files - files / ORIGIN_FILES_DIVISOR).saturating_sub(RESERVED_FILES).max(files / FEW_FILES_DIVISOR);
+        wanted.min(left.min(files / CONNECTION_FILES_DIVISOR).max(1))
     })
 }
 
@@ -193,26 +195,26 @@ mod tests {
     use crate::tests::client as peer;
 
     fn connections(all: u64, each: u64) -> Connections {
-        Connections::new(BudgetShares { all, each, site: all })
+        Connections::new(BudgetShares { all, each, network: all })
     }
 
     #[test]
     fn a_peer_has_its_share_and_what_rests_gives_way() {
         let connections = connections(8, 2);
-        let first = connections.place(peer(1), false).unwrap();
-        let second = connections.place(peer(1), false).unwrap();
+        let first = connections.acquire_slot(peer(1), false).unwrap();
+        let second = connections.acquire_slot(peer(1), false).unwrap();
         let busy = first.connection.begin(true);
-        let third = connections.place(peer(1), false).unwrap();
+        let third = connections.acquire_slot(peer(1), false).unwrap();
         assert!(!first.connection.is_cut() && second.connection.is_cut());
         let also_busy = third.connection.begin(true);
         assert!(connections.has_its_share(peer(1)) && !connections.has_its_share(peer(2)));
-        let probe = connections.place(peer(1), false).unwrap();
+        let probe = connections.acquire_slot(peer(1), false).unwrap();
         assert!(probe.connection.is_reserved, "all of its own are busy");
-        let other = connections.place(peer(2), false);
+        let other = connections.acquire_slot(peer(2), false);
         assert!(other.is_some(), "another peer has its own share");
         drop((busy, also_busy));
         // What came to rest first goes first.
-        assert!(connections.place(peer(1), false).is_some());
+        assert!(connections.acquire_slot(peer(1), false).is_some());
         assert!(first.connection.is_cut() && !third.connection.is_cut());
     }
 
@@ -221,26 +223,26 @@ mod tests {
         let connections = connections(4, 1);
         let mut held = Vec::new();
         for _ in 0..4 {
-            let place = connections.place(peer(9), true).unwrap();
-            held.push((place.connection.begin(true), place));
+            let slot = connections.acquire_slot(peer(9), true).unwrap();
+            held.push((slot.connection.begin(true), slot));
         }
         let mut reserved = Vec::new();
         for last in 10..40 {
-            let place = connections.place(peer(last), false).unwrap();
-            assert!(place.connection.is_reserved);
+            let slot = connections.acquire_slot(peer(last), false).unwrap();
+            assert!(slot.connection.is_reserved);
             assert!(!held.iter().any(|(_, held)| held.connection.is_cut()));
-            reserved.push(place);
+            reserved.push(slot);
         }
-        let cut = reserved.iter().filter(|place| place.connection.is_cut()).count();
+        let cut = reserved.iter().filter(|slot| slot.connection.is_cut()).count();
         assert_eq!(u64::try_from(reserved.len() - cut), Ok(RESERVE));
         let first = &reserved[..cut];
-        assert!(first.iter().all(|place| place.connection.is_cut()), "who has waited longest goes");
-        let _busy: Vec<_> = reserved.iter().map(|place| place.connection.begin(true)).collect();
-        assert!(connections.place(peer(1), false).is_none(), "these are busy as well");
+        assert!(first.iter().all(|slot| slot.connection.is_cut()), "who has waited longest goes");
+        let _busy: Vec<_> = reserved.iter().map(|slot| slot.connection.begin(true)).collect();
+        assert!(connections.acquire_slot(peer(1), false).is_none(), "these are busy as well");
         held.pop();
-        assert!(!connections.place(peer(1), false).unwrap().connection.is_reserved, "one left");
+        assert!(!connections.acquire_slot(peer(1), false).unwrap().connection.is_reserved, "one left");
         drop(held.remove(0).0);
-        assert!(!connections.place(peer(2), false).unwrap().connection.is_reserved);
+        assert!(!connections.acquire_slot(peer(2), false).unwrap().connection.is_reserved);
     }
 
     #[test]

@@ -31,18 +31,18 @@ async fn show<F: Future<Output = Result<Markup, StoreError>> + Send + 'static>(
     kind: DocumentKind,
     make: impl FnOnce(SharedState, Arc<FeedIndex>, Audience) -> F,
 ) -> Result<Markup, Problem> {
-    let Viewer { room, audience, client, .. } = viewer;
-    let index = room.whole_index().await?;
+    let Viewer { app, audience, client, .. } = viewer;
+    let index = app.whole_index().await?;
     let revision = Some(Revision(index.revision));
     let cost = u64::try_from(PAGE).unwrap_or(u64::MAX).saturating_mul(ROW);
     let work = Work::of_all(WorkKind::Standing);
-    let ask = WorkRequest { client: *client, work, cost, tells: false };
+    let work_request = WorkRequest { client: *client, work, cost, records_cost: false };
     let key = DocumentKey { audience: audience.key(), feed: None, kind };
     let making = || {
-        let made = make(Arc::clone(room), index, audience.clone());
+        let made = make(Arc::clone(app), index, audience.clone());
         async move { Ok::<String, Problem>(made.await?.into_string()) }
     };
-    let page = room.documents.get(key, revision, ask, making).await?.text();
+    let page = app.documents.get(key, revision, work_request, making).await?.text();
     // It was written as text here.
     Ok(PreEscaped(String::from_utf8_lossy(&page).into_owned()))
 }
@@ -52,14 +52,14 @@ pub(super) async fn page(viewer: Viewer, TypedQuery(query): TypedQuery<Dashboard
     if let Some(reader) = viewer.audience.reader() {
         return own_page(&viewer, reader).await;
     }
-    let Viewer { room, audience, .. } = &viewer;
-    let condition = room.store.condition();
+    let Viewer { app, audience, .. } = &viewer;
+    let condition = app.store.condition();
     if let Some(stop) = &condition.stop {
-        return Ok(viewer.page("Feeds", &while_stopped(room, audience, stop).await));
+        return Ok(viewer.page("Feeds", &while_stopped(app, audience, stop).await));
     }
     let kind = DocumentKind::Overview(query.clone());
-    let page = show(&viewer, kind, |room, index, audience| async move {
-        overview(&room, &index, &audience, &query).await
+    let page = show(&viewer, kind, |app, index, audience| async move {
+        overview(&app, &index, &audience, &query).await
     });
     let page = page.await?;
     let content = html! {
@@ -68,12 +68,12 @@ pub(super) async fn page(viewer: Viewer, TypedQuery(query): TypedQuery<Dashboard
             @for difference in condition.differences() {
                 p.bad { "Settings differ: " (difference) "." }
             }
-            @if let Some(said) = condition.clock_difference() { p.bad { (said) "." } }
-            (gateways(&condition.gateways, room.log.newest()))
+            @if let Some(difference) = condition.clock_difference() { p.bad { (difference) "." } }
+            (gateways(&condition.gateways, app.log.newest()))
         }
         (page)
         // Not with what is kept: a reload may change it.
-        @if room.origins.admits_any() { (bookmarklet(&room.site.at(subscribe::PATH))) }
+        @if app.origins.admits_any() { (bookmarklet(&app.site.at(subscribe::PATH))) }
     };
     Ok(viewer.page("Overview", &content))
 }
@@ -97,8 +97,8 @@ fn gateways(known: &[KnownGateway], newest: Epoch) -> Markup {
 }
 
 /// What is said while the store is closed: why, and which feeds there are.
-async fn while_stopped(room: &AppState, audience: &Audience, stop: &StoreStop) -> Markup {
-    let listing = room.directory.listing().await.unwrap_or_default();
+async fn while_stopped(app: &AppState, audience: &Audience, stop: &StoreStop) -> Markup {
+    let listing = app.directory.listing().await.unwrap_or_default();
     let served = listing.seen_by(audience).filter(|record| record.standing != FeedStanding::Gone);
     html! {
         p.bad { (stop) "." }
@@ -125,19 +125,19 @@ fn bookmarklet(page: &str) -> Markup {
 }
 
 async fn overview(
-    room: &AppState,
+    app: &AppState,
     index: &FeedIndex,
     audience: &Audience,
     query: &DashboardQuery,
 ) -> Result<Markup, StoreError> {
-    let now = room.clock.now();
+    let now = app.clock.now();
     let totals = ListTotals::new(index.seen_by(audience), now);
     let list = list::select(index.seen_by(audience), query, now);
     let mut events = Vec::with_capacity(list.feeds.len());
     for feed in &list.feeds {
-        events.push(room.store.events(feed.name(), EVENTS_READ).await?);
+        events.push(app.store.events(feed.name(), EVENTS_READ).await?);
     }
-    let polls = room.operator.poller.totals();
+    let polls = app.operator.poller.totals();
     let problems = FeedFilter::Problems;
     let problems = index.seen_by(audience).filter(|feed| problems.admits(feed, now));
     Ok(html! {
@@ -151,10 +151,9 @@ async fn overview(
 /// How many feeds are listed; the list of subscriptions has all.
 const OWN_SHOWN: usize = 1_000;
 
-/// The page of a reader.
 async fn own_page(viewer: &Viewer, reader: &KnownReader) -> Reply {
-    let (room, audience) = (&*viewer.room, &viewer.audience);
-    let listing = room.directory.listing().await?;
+    let (app, audience) = (&*viewer.app, &viewer.audience);
+    let listing = app.directory.listing().await?;
     let served = |record: &&Arc<FeedRecord>| record.standing != FeedStanding::Gone;
     let (mut rows, mut more) = (Vec::new(), 0_usize);
     for record in listing.seen_by(audience).filter(served) {
@@ -162,11 +161,11 @@ async fn own_page(viewer: &Viewer, reader: &KnownReader) -> Reply {
             more += 1;
             continue;
         }
-        let shown = room.store.state(&record.name).await?.map(|state| state.updated_at);
+        let shown = app.store.state(&record.name).await?.map(|state| state.updated_at);
         let address = format!("/feeds/{}", record.name);
         rows.push(html! { tr {
             td { a href={ (address) "/about" } { (text(&record.shown_title())) } }
-            td { @match shown { Some(at) => (ago(at, room.clock.now())), None => "not read yet" } }
+            td { @match shown { Some(at) => (ago(at, app.clock.now())), None => "not read yet" } }
             td { a href=(address) { code { (audience.site.at(&address)) } } }
         } });
     }
@@ -179,7 +178,7 @@ async fn own_page(viewer: &Viewer, reader: &KnownReader) -> Reply {
             (html::table(&["Feed", "Last change", "Address"], &html! { @for row in &rows { (row) } }))
         }
         @if more > 0 { p.quiet { (more) " more are in the list of subscriptions." } }
-        @if room.origins.admits_any() { (bookmarklet(&audience.site.at(subscribe::PATH))) }
+        @if app.origins.admits_any() { (bookmarklet(&audience.site.at(subscribe::PATH))) }
     };
     Ok(viewer.page("Your feeds", &content))
 }
@@ -192,21 +191,21 @@ const RECENT_EACH: usize = 10;
 
 /// `GET /recent`.
 pub(super) async fn recent(viewer: Viewer) -> Reply {
-    let content = show(&viewer, DocumentKind::Recent, |room, index, audience| async move {
-        recent_changes(&room, &index, &audience).await
+    let content = show(&viewer, DocumentKind::Recent, |app, index, audience| async move {
+        recent_changes(&app, &index, &audience).await
     });
     Ok(viewer.page("Recent changes", &content.await?))
 }
 
 async fn recent_changes(
-    room: &AppState,
+    app: &AppState,
     index: &FeedIndex,
     audience: &Audience,
 ) -> Result<Markup, StoreError> {
-    let (mut lines, now) = (Vec::new(), room.clock.now());
+    let (mut lines, now) = (Vec::new(), app.clock.now());
     let query = DashboardQuery { order: FeedOrder::Changed, ..DashboardQuery::default() };
     for feed in list::select(index.seen_by(audience), &query, now).feeds {
-        let events = room.store.events(feed.name(), RECENT_EACH + 1).await?;
+        let events = app.store.events(feed.name(), RECENT_EACH + 1).await?;
         let is_cut = events.len() > RECENT_EACH;
         for (at, event) in events.iter().take(RECENT_EACH).enumerate() {
             let has_more = is_cut && at + 1 == RECENT_EACH;

@@ -11,7 +11,7 @@
 use super::negotiate::members;
 use super::views::ReadView;
 use super::{
-    AppState, AskedView, DocumentForm, Problem, RETRY_SOON, ReadPlan, Rendition, ServedDocument,
+    AppState, RequestedView, DocumentForm, Problem, RETRY_SOON, ReadPlan, Rendition, ServedDocument,
     ServedFeed, UnwrittenDocument, ViewRequest, WorkRequest, shown,
 };
 use http::{HeaderMap, HeaderName};
@@ -65,7 +65,7 @@ impl TagScope {
         form: DocumentForm,
         format: Format,
     ) -> Option<Self> {
-        // What stands in each other is told whole.
+        // Outlines of a list nest, so a list is always sent whole.
         let is_list = form.container(format) == Container::Opml;
         if form.within(format).container.is_some() || is_list {
             return None;
@@ -89,7 +89,7 @@ pub(super) struct Point {
     pub(super) render: u64,
     /// `until` at that time.
     pub(super) tick: Tick,
-    /// Under which opening of the store it was made.
+    /// The random mark of the opening of the store under which the state was made (see `Lineage`).
     mark: u32,
 }
 
@@ -196,11 +196,11 @@ impl AppState {
     /// a delta cannot tell of all that changed, and where anything fails.
     pub(crate) async fn delta(
         self: &Arc<Self>,
-        asked: &AskedView<'_>,
+        requested: &RequestedView<'_>,
         whole: &Rendition,
         tags: impl Iterator<Item = &str>,
     ) -> Option<Delta> {
-        let AskedView { record, request, state, .. } = *asked;
+        let RequestedView { record, request, state, .. } = *requested;
         // The answer bears the tag of the whole document, so the delta must lead to that very one.
         if request.seen.is_some() || state.revision != whole.revision {
             return None;
@@ -210,13 +210,13 @@ impl AppState {
         if !tells_all(record, request.kind, base, state) {
             return None;
         }
-        let (key, revision) = asked.key(Some(base));
-        let ask = WorkRequest { tells: false, ..asked.work(&self.admission) };
+        let (key, revision) = requested.key(Some(base));
+        let work = WorkRequest { records_cost: false, ..requested.work(&self.admission) };
         let make = || {
-            let (room, record, revision) = (Arc::clone(self), record.clone(), state.revision);
-            async move { room.build_delta(&record, request, base, revision).await }
+            let (app, record, revision) = (Arc::clone(self), record.clone(), state.revision);
+            async move { app.build_delta(&record, request, base, revision).await }
         };
-        let kept = self.documents.get(key, revision, ask, make).await.inspect_err(|problem| {
+        let kept = self.documents.get(key, revision, work, make).await.inspect_err(|problem| {
             let why = &problem.detail;
             tracing::warn!(feed = %record.name, why, "a delta could not be made; the whole document is served");
         });

@@ -13,7 +13,7 @@ use tidegate_store::{FeedList, Store, StoreError};
 /// Every feed, and which of them are private.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
-    /// The same allocation for as long as they are the same, as the names of private feeds.
+    /// The same `Arc` while nothing changes, so that `Arc::ptr_eq` tells; so is `private`.
     pub(super) feeds: Arc<FeedList>,
     pub(super) private: Arc<BTreeSet<FeedName>>,
     /// The addresses that feeds have beside `/feeds/NAME`.
@@ -52,12 +52,12 @@ impl Listing {
     }
 }
 
-/// The feeds that are private: those that are said to be, and aggregates that have anything of one. The
-/// configuration refuses an aggregate that does not say so itself; one that left it may still have a source
-/// that became private.
+/// The private feeds: those that are set so, and aggregates with a private source. The configuration refuses an
+/// aggregate of a private feed that is not private itself; but one that is no longer in it may have a source that
+/// became private.
 fn private_names(feeds: &FeedList) -> BTreeSet<FeedName> {
-    let said = feeds.values().filter(|record| record.private);
-    let mut private: BTreeSet<FeedName> = said.map(|record| record.name.clone()).collect();
+    let declared = feeds.values().filter(|record| record.private);
+    let mut private: BTreeSet<FeedName> = declared.map(|record| record.name.clone()).collect();
     let is_one = |record: &&Arc<FeedRecord>| record.options.sharing.is_aggregate();
     let aggregates: Vec<_> = feeds.values().filter(is_one).collect();
     // Each round finds one at least, or is the last.
@@ -98,9 +98,9 @@ impl Directory {
         Self { store, last, making, rules, places }
     }
 
-    /// Every feed. Where the store fails, the last list that was had is good enough.
+    /// Every feed; if the store fails, the last list that was read.
     pub(super) async fn listing(&self) -> Result<Arc<Listing>, StoreError> {
-        let error = match self.checked().await {
+        let error = match self.listing_or_error().await {
             Ok(listing) => return Ok(listing),
             Err(error) => error,
         };
@@ -125,23 +125,23 @@ impl Directory {
 
     /// Every feed as it is now, where that is known without waiting.
     pub(super) fn current(&self) -> Option<Arc<Listing>> {
-        self.last_of(&self.store.listed()?)
+        self.last_if_same(&self.store.listed()?)
     }
 
-    fn last_of(&self, feeds: &Arc<FeedList>) -> Option<Arc<Listing>> {
+    fn last_if_same(&self, feeds: &Arc<FeedList>) -> Option<Arc<Listing>> {
         let last = self.last.load();
         let last = last.as_ref().filter(|last| Arc::ptr_eq(&last.feeds, feeds));
         last.map(Arc::clone)
     }
 
-    /// Every feed, and no stand-in where the store fails: what says whether it works.
-    pub(super) async fn checked(&self) -> Result<Arc<Listing>, StoreError> {
+    /// Every feed; an error if the store fails, where [`Self::listing`] would return the last list. `/readyz` calls it.
+    pub(super) async fn listing_or_error(&self) -> Result<Arc<Listing>, StoreError> {
         let feeds = self.store.feed_list().await?;
-        if let Some(last) = self.last_of(&feeds) {
+        if let Some(last) = self.last_if_same(&feeds) {
             return Ok(last);
         }
         let _turn = self.making.lock().await;
-        if let Some(last) = self.last_of(&feeds) {
+        if let Some(last) = self.last_if_same(&feeds) {
             return Ok(last);
         }
         let before = self.last.load_full();
@@ -155,11 +155,11 @@ impl Directory {
 impl AppState {
     /// Notes that a feed was asked for, where a request made it; one that was let go is wanted again.
     pub(super) fn note_asked_for(&self, record: &FeedRecord) {
-        let (asked, now) = (&self.operator.asked, self.clock.now());
+        let (demand, now) = (&self.operator.demand, self.clock.now());
         if record.is_let_go() {
-            asked.want(&record.name, now);
+            demand.want(&record.name, now);
         } else if record.on_demand.is_some() {
-            asked.note(&record.name, now);
+            demand.note(&record.name, now);
         }
     }
 

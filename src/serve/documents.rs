@@ -19,8 +19,8 @@ use std::time::Duration;
 use tidegate_core::model::{ArchivePlace, FeedName, Revision, SyncId, Time};
 use tokio::time::Instant;
 
-/// How often a document is in memory while it is made: what is read, what is written, what is compressed.
-const TIMES: u64 = 4;
+/// The cost of making a document, as a multiple of its size: it is in memory as read, as written and compressed.
+const COST_FACTOR: u64 = 4;
 /// How long a page is shown again, unless its feed changes: it says how long ago things were, and what it tells of
 /// may go without a new revision. One that tells of polls, or of what happens now, is for a moment.
 const PAGE_FRESH: Duration = Duration::from_secs(60);
@@ -103,7 +103,8 @@ pub(super) enum DocumentKind {
 }
 
 impl DocumentKind {
-    /// Whether it is kept at all: what somebody makes up himself is of no use to others, and would take their place.
+    /// Whether it is cached: a search or a `since` that one client made up is of no use to others, and would evict
+    /// theirs.
     fn is_kept(&self) -> bool {
         match self {
             Self::Overview(query) => !query.is_search(),
@@ -207,7 +208,7 @@ pub(super) struct Documents {
 impl Documents {
     /// None yet, and at most so many bytes.
     pub(super) fn new(bytes: u64, admission: Arc<Admission>, metrics: Metrics) -> Arc<Self> {
-        let kept = Cache::weighing(bytes, |kept: &KeptDocument| kept.document.weight());
+        let kept = Cache::with_weigher(bytes, |kept: &KeptDocument| kept.document.weight());
         let (flights, forgotten) = (SingleFlight::new(admission), AtomicU64::new(0));
         Arc::new(Self { kept, limit: bytes, flights, metrics, forgotten })
     }
@@ -220,8 +221,8 @@ impl Documents {
     /// Lets go of all documents of a feed.
     pub(super) fn forget(&self, feed: &FeedName) {
         let feed = Some(feed.clone());
-        self.kept.remove_all(move |key| key.feed == feed);
-        // Not before: whoever sees this finds none of them.
+        self.kept.invalidate_if(move |key| key.feed == feed);
+        // After the removal: who sees the new count finds none of them.
         self.forgotten.fetch_add(1, Ordering::Release);
     }
 
@@ -242,7 +243,7 @@ impl Documents {
         (kept.revision == revision && is_fresh).then(|| Arc::clone(&kept.document))
     }
 
-    /// Keeps a document in the place of that of an earlier revision, or of any where it is of none: its feed was purged.
+    /// Caches a document unless a later revision is cached. One without a revision replaces any: its feed was purged.
     fn keep(
         &self,
         (key, revision): (DocumentKey, Option<Revision>),
@@ -259,12 +260,13 @@ impl Documents {
         self.kept.insert(key, KeptDocument { document: Arc::clone(document), revision, until });
         if before.is_some() {
             // The earlier one may be large: it goes now, and not when somebody asks next.
-            self.kept.settle();
+            self.kept.run_pending_tasks();
         }
     }
 
-    /// What is kept of a revision, or what `make` answers: begun when it is admitted, and kept whoever leaves meanwhile.
-    /// A failure is not kept. `revision`: `None` of a feed that was not read yet, and of what no revision changes.
+    /// Returns the cached document of a revision, or makes it once the work is admitted. Work that has begun is
+    /// finished and cached even if the client leaves; a failure is not cached. `revision`: `None` for a feed that was
+    /// not read yet, and for documents that no revision changes.
     pub(super) async fn get<F, D>(
         self: &Arc<Self>,
         key: DocumentKey,
@@ -280,7 +282,7 @@ impl Documents {
             self.metrics.hits.inc();
             return Ok(hit);
         }
-        let (work, tells) = (request.work.clone(), request.tells);
+        let (work, records_cost) = (request.work.clone(), request.records_cost);
         let (mut is_hit, key) = (true, (key, revision));
         let made = self.flights.get(&key, request, || {
             is_hit = false;
@@ -293,9 +295,9 @@ impl Documents {
                 }
                 all.metrics.misses.inc();
                 let document = Arc::new(make.await?.into());
-                if tells {
-                    let bytes = u64::from(document.weight()).saturating_mul(TIMES);
-                    all.flights.admission.took(work, bytes);
+                if records_cost {
+                    let bytes = u64::from(document.weight()).saturating_mul(COST_FACTOR);
+                    all.flights.admission.record_cost(work, bytes);
                 }
                 all.keep(key, &document);
                 Ok(document)
@@ -318,7 +320,7 @@ mod tests {
 
     fn request(client: u8, cost: u64) -> WorkRequest {
         let work = Work::new(&FeedName::new("news").unwrap(), WorkKind::Ledger);
-        WorkRequest { client: crate::tests::client(client), work, cost, tells: false }
+        WorkRequest { client: crate::tests::client(client), work, cost, records_cost: false }
     }
 
     type Key = (DocumentKey, Option<Revision>);
@@ -455,7 +457,7 @@ mod tests {
         for number in 0..1000 {
             length(&documents, key("walked", number), request(2, 1), make()).await.unwrap();
             assert!(is_kept(&documents, &key("often", 0)), "{number}");
-            documents.kept.settle();
+            documents.kept.run_pending_tasks();
         }
     }
 }

@@ -35,16 +35,16 @@ pub(super) const ENTRY_LIMIT: usize = 1024 * 1024;
         BadRequest, NotFound, Conflict, Unprocessable,
     ))]
 pub(super) async fn create(
-    FeedCall { room, name: feed, .. }: FeedCall,
+    FeedCall { app, name: feed, .. }: FeedCall,
     TypedQuery(query): TypedQuery<Query>,
     headers: HeaderMap,
     WholeBody(body): WholeBody,
 ) -> Reply {
-    let asked = query.flag("noconflicts")?;
-    let (entry, noconflicts) = posted(&headers, &body, None)?;
-    let noconflicts = noconflicts.or(asked);
-    let acted = done(&room, &feed, Act::Create { entry, noconflicts }).await?;
-    let at = room.site.at(&format!("{API}{}", item_page(&feed, &acted.id)));
+    let flag = query.flag("noconflicts")?;
+    let (entry, noconflicts) = parse_entry(&headers, &body, None)?;
+    let noconflicts = noconflicts.or(flag);
+    let acted = apply_act(&app, &feed, Act::Create { entry, noconflicts }).await?;
+    let at = app.site.at(&format!("{API}{}", item_page(&feed, &acted.id)));
     let mut response = answer(StatusCode::CREATED, feed, acted);
     add(response.headers_mut(), header::LOCATION, &at);
     Ok(response)
@@ -58,24 +58,24 @@ pub(super) async fn create(
         BadRequest, NotFound, Conflict, Stale, Unprocessable,
     ))]
 pub(super) async fn update(
-    ItemCall { room, feed, id }: ItemCall,
+    ItemCall { app, feed, id }: ItemCall,
     headers: HeaderMap,
     WholeBody(body): WholeBody,
 ) -> Reply {
-    let expected = expected(&headers)?;
-    let outline = outline(&room, &feed, &id).await?;
-    let entry = rewritten(posted(&headers, &body, outline.as_ref())?)?;
+    let expected = parse_if_match(&headers)?;
+    let outline = outline(&app, &feed, &id).await?;
+    let entry = rewritten(parse_entry(&headers, &body, outline.as_ref())?)?;
     let acted =
-        done(&room, &feed, Act::Change { id, how: ItemAct::Update(entry), expected }).await?;
+        apply_act(&app, &feed, Act::Change { id, how: ItemAct::Update(entry), expected }).await?;
     Ok(answer(StatusCode::OK, feed, acted))
 }
 
 /// Deletes an item of a local feed.
 #[utoipa::path(delete, path = "/api/v1/feeds/{name}/items/{id}", operation_id = "deleteItem", params(IfMatch),
     responses((status = 200, description = "It was deleted.", body = ItemChanged, headers(("ETag"))), NotFound, Conflict, Stale))]
-pub(super) async fn delete(ItemCall { room, feed, id }: ItemCall, headers: HeaderMap) -> Reply {
-    let expected = expected(&headers)?;
-    let acted = done(&room, &feed, Act::Change { id, how: ItemAct::Delete, expected }).await?;
+pub(super) async fn delete(ItemCall { app, feed, id }: ItemCall, headers: HeaderMap) -> Reply {
+    let expected = parse_if_match(&headers)?;
+    let acted = apply_act(&app, &feed, Act::Change { id, how: ItemAct::Delete, expected }).await?;
     Ok(answer(StatusCode::OK, feed, acted))
 }
 
@@ -87,18 +87,18 @@ pub(super) async fn delete(ItemCall { room, feed, id }: ItemCall, headers: Heade
         NotFound, Conflict, Stale, Unprocessable,
     ))]
 pub(super) async fn restore(
-    ItemCall { room, feed, id }: ItemCall,
+    ItemCall { app, feed, id }: ItemCall,
     headers: HeaderMap,
     WholeBody(body): WholeBody,
 ) -> Reply {
-    let expected = expected(&headers)?;
-    let outline = outline(&room, &feed, &id).await?;
+    let expected = parse_if_match(&headers)?;
+    let outline = outline(&app, &feed, &id).await?;
     let entry = match body.is_empty() {
         true => None,
-        false => Some(rewritten(posted(&headers, &body, outline.as_ref())?)?),
+        false => Some(rewritten(parse_entry(&headers, &body, outline.as_ref())?)?),
     };
     let acted =
-        done(&room, &feed, Act::Change { id, how: ItemAct::Restore(entry), expected }).await?;
+        apply_act(&app, &feed, Act::Change { id, how: ItemAct::Restore(entry), expected }).await?;
     Ok(answer(StatusCode::OK, feed, acted))
 }
 
@@ -112,15 +112,15 @@ pub(super) async fn restore(
         BadRequest, NotFound, Conflict, Stale, Unprocessable,
     ))]
 pub(super) async fn resolve(
-    ItemCall { room, feed, id }: ItemCall,
+    ItemCall { app, feed, id }: ItemCall,
     headers: HeaderMap,
     JsonObject(mut body): JsonObject,
 ) -> Reply {
-    let conflicts = body.0.remove("conflicts").map(|value| numbers(&value)).transpose()?;
+    let conflicts = body.0.remove("conflicts").map(|value| parse_conflict_numbers(&value)).transpose()?;
     let expected = body.text("etag")?.map_or_else(|| match_tag(&headers), |tag| Ok(Some(tag)))?;
     let wanted = "\"winner\" or the number of a conflict, counted from 0";
-    let keep = body.take("keep", wanted, |value| kept(&value))?;
-    let outline = outline(&room, &feed, &id).await?;
+    let keep = body.take("keep", wanted, |value| parse_keep(&value))?;
+    let outline = outline(&app, &feed, &id).await?;
     let item = body.0.remove("item").map(|value| in_json(value, outline.as_ref()));
     body.finish()?;
     if keep.is_some() && item.is_some() {
@@ -128,19 +128,19 @@ pub(super) async fn resolve(
     }
     let keep = keep.or(item.transpose()?.map(Resolution::New));
     let missing = || {
-        let said = "say what to keep: \"winner\", the number of a conflict (counted from 0), or a new \
+        let detail = "say what to keep: \"winner\", the number of a conflict (counted from 0), or a new \
                     item";
-        Problem::parameter("keep", said)
+        Problem::parameter("keep", detail)
     };
     let keep = keep.ok_or_else(missing)?;
-    let acted = done(&room, &feed, Act::Resolve { id, keep, conflicts, expected }).await?;
+    let acted = apply_act(&app, &feed, Act::Resolve { id, keep, conflicts, expected }).await?;
     Ok(answer(StatusCode::OK, feed, acted))
 }
 
-/// Has it done to its end, whoever waits for it.
-pub(super) async fn done(room: &SharedState, feed: &FeedName, act: Act) -> Result<Acted, Problem> {
+/// Applies an act in a task of its own, so that it completes even if the client leaves.
+pub(super) async fn apply_act(app: &SharedState, feed: &FeedName, act: Act) -> Result<Acted, Problem> {
     let feed = feed.clone();
-    room.act(|operator| async move { operator.item(&feed, act).await }).await
+    app.act(|operator| async move { operator.item(&feed, act).await }).await
 }
 
 impl From<EntryError> for Problem {
@@ -157,12 +157,12 @@ impl From<EntryError> for Problem {
 /// What an item says that is an outline of a list: fields are laid over it, for Atom has no words for
 /// the rest.
 async fn outline(
-    room: &SharedState,
+    app: &SharedState,
     feed: &FeedName,
     id: &SyncId,
 ) -> Result<Option<Markup>, Problem> {
-    let item = room.store.item(feed, id).await?.filter(conflicts::is_outline);
-    let version = item.as_ref().and_then(conflicts::begins);
+    let item = app.store.item(feed, id).await?.filter(conflicts::is_outline);
+    let version = item.as_ref().and_then(conflicts::first_living_version);
     Ok(version.map(|version| version.data.clone()))
 }
 
@@ -171,8 +171,8 @@ fn rewritten((entry, noconflicts): PostedEntry) -> Result<CheckedEntry, Problem>
     match noconflicts {
         None => Ok(entry),
         Some(_) => {
-            let said = "noconflicts is said when an item is made, and never again";
-            Err(Problem::parameter("noconflicts", said))
+            let detail = "noconflicts is said when an item is made, and never again";
+            Err(Problem::parameter("noconflicts", detail))
         }
     }
 }
@@ -189,35 +189,35 @@ fn match_tag(headers: &HeaderMap) -> Result<Option<String>, Problem> {
         return Ok(None);
     }
     let tag = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
-    let said = || Problem::parameter("If-Match", "If-Match has one strong ETag, in quotes, or *");
-    Ok(Some(tag.filter(|tag| !tag.contains('"')).ok_or_else(said)?.to_owned()))
+    let detail = || Problem::parameter("If-Match", "If-Match has one strong ETag, in quotes, or *");
+    Ok(Some(tag.filter(|tag| !tag.contains('"')).ok_or_else(detail)?.to_owned()))
 }
 
 /// How often the item was updated, as far as its author knows.
-fn expected(headers: &HeaderMap) -> Result<Option<Count>, Problem> {
+fn parse_if_match(headers: &HeaderMap) -> Result<Option<Count>, Problem> {
     let Some(tag) = match_tag(headers)? else { return Ok(None) };
     let count = tag.parse().ok().and_then(|number| Count::new(number).ok());
-    let said = "no version of an item has that ETag: it is the number of its updates";
-    let problem = || Problem::new(StatusCode::PRECONDITION_FAILED, said).about("If-Match");
+    let detail = "no version of an item has that ETag: it is the number of its updates";
+    let problem = || Problem::new(StatusCode::PRECONDITION_FAILED, detail).about("If-Match");
     count.map(Some).ok_or_else(problem)
 }
 
-fn kept(value: &Value) -> Option<Resolution> {
+fn parse_keep(value: &Value) -> Option<Resolution> {
     match value.as_str() {
         Some(word) => (word == "winner").then_some(Resolution::Winner),
         None => usize::try_from(value.as_u64()?).ok().map(Resolution::Conflict),
     }
 }
 
-fn numbers(value: &Value) -> Result<Vec<usize>, Problem> {
-    let said = || Problem::parameter("conflicts", "conflicts is a list of numbers, counted from 0");
-    let list = value.as_array().filter(|list| !list.is_empty()).ok_or_else(said)?;
+fn parse_conflict_numbers(value: &Value) -> Result<Vec<usize>, Problem> {
+    let detail = || Problem::parameter("conflicts", "conflicts is a list of numbers, counted from 0");
+    let list = value.as_array().filter(|list| !list.is_empty()).ok_or_else(detail)?;
     let limit = tidegate_core::model::Conflicting::LIMIT;
     if list.len() > limit {
         return Err(Problem::parameter("conflicts", format!("conflicts has more than {limit}")));
     }
     let number = |value: &Value| value.as_u64().and_then(|number| usize::try_from(number).ok());
-    list.iter().map(number).collect::<Option<Vec<_>>>().ok_or_else(said)
+    list.iter().map(number).collect::<Option<Vec<_>>>().ok_or_else(detail)
 }
 
 describe! {
@@ -286,7 +286,7 @@ type PostedEntry = (CheckedEntry, Option<bool>);
 
 /// The entry in a body, by its media type: an Atom entry document (RFC 4287 section 2), or an object with a few fields.
 /// `outline`: what the item says where it is an outline of a list.
-fn posted(
+fn parse_entry(
     headers: &HeaderMap,
     body: &[u8],
     outline: Option<&Markup>,
@@ -301,9 +301,9 @@ fn posted(
         }
         "application/json" => of_fields(JsonFields(put::object(body)?), outline),
         _ => {
-            let said = "an item is sent as application/atom+xml, one Atom entry, or as \
+            let detail = "an item is sent as application/atom+xml, one Atom entry, or as \
                         application/json";
-            Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, said))
+            Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
         }
     }
 }
@@ -314,8 +314,8 @@ fn in_json(value: Value, outline: Option<&Markup>) -> Result<CheckedEntry, Probl
         Value::String(text) => Ok(CheckedEntry::atom(&text)?),
         Value::Object(object) => rewritten(of_fields(JsonFields(object), outline)?),
         _ => {
-            let said = "item is an Atom entry as a text, or an object with its fields";
-            Err(Problem::parameter("item", said))
+            let detail = "item is an Atom entry as a text, or an object with its fields";
+            Err(Problem::parameter("item", detail))
         }
     }
 }
@@ -345,9 +345,9 @@ fn of_fields(mut object: JsonFields, outline: Option<&Markup>) -> Result<PostedE
     let Some(before) = outline else { return Ok((CheckedEntry::fields(&fields)?, noconflicts)) };
     let EntryFields { title, link, summary, .. } = fields.clone();
     if fields != (EntryFields { title, link, summary, ..EntryFields::default() }) {
-        let said = "the item is an outline of a list, which says a title, a link and a summary and \
+        let detail = "the item is an outline of a list, which says a title, a link and a summary and \
                     nothing else that JSON has words for; send a whole Atom entry to make it one";
-        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, said));
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
     }
     let EntryFields { title, link, summary, .. } = fields;
     let amendment = Amendment { title: Some(title), link, summary, ..Amendment::default() };

@@ -30,10 +30,9 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use utoipa::{IntoParams, ToSchema};
 
-/// Event streams at once, and long polls that wait: each a quarter of the connections that are served, and not more
-/// than these.
+/// Limit of open event streams, and of waiting long polls: a quarter of the connections each, and at most this many.
 pub(super) const STREAMS_AT_ONCE: usize = 256;
-const PART: usize = 4;
+const CONNECTIONS_DIVISOR: usize = 4;
 /// Of each, those of one client.
 const EACH: u64 = 32;
 /// The most feeds that one request names.
@@ -52,9 +51,9 @@ pub(super) struct EventStreams {
 impl EventStreams {
     /// Those of a gateway with so many connections; of `before`, those that are open.
     pub(super) fn new(connections: usize, before: Option<&Self>) -> Self {
-        let limit = connections.div_ceil(PART).min(STREAMS_AT_ONCE);
+        let limit = connections.div_ceil(CONNECTIONS_DIVISOR).min(STREAMS_AT_ONCE);
         let all = u64::try_from(limit).unwrap_or(u64::MAX);
-        let shares = BudgetShares { all, each: EACH, site: all };
+        let shares = BudgetShares { all, each: EACH, network: all };
         // What is waited for is a change: no connection is ended for another.
         let budget = |before| Budget::after(before, shares, Duration::MAX);
         Self {
@@ -86,7 +85,7 @@ fn enter(budget: &Arc<Budget>, client: Client, what: &str) -> Result<HeldBudget,
 struct LogFollower {
     /// The state that it asks: after a reload that of the next configuration, so that none is kept longer than a client
     /// takes to take a piece.
-    room: SharedState,
+    app: SharedState,
     audience: Audience,
     /// What it is told on, where that is known.
     connection: Option<Arc<Connection>>,
@@ -113,27 +112,27 @@ impl LogFollower {
     /// Of a client that asks with this query; with `after`, where that is given. Each feed must be one that is published;
     /// one that was deleted answers 410.
     async fn new(
-        room: &SharedState,
+        app: &SharedState,
         (audience, connection): (Audience, Option<Arc<Connection>>),
         query: &Query,
     ) -> Result<(Self, Option<Position>), Problem> {
         let mut feeds = BTreeSet::new();
         for name in query.all("feed") {
-            feeds.insert(room.served_feed(name, &audience).await?.name.clone());
+            feeds.insert(app.served_feed(name, &audience).await?.name.clone());
             if feeds.len() > FEEDS_LIMIT {
-                let said = format!("more than {FEEDS_LIMIT} feeds are named");
-                return Err(Problem::parameter("feed", said));
+                let detail = format!("more than {FEEDS_LIMIT} feeds are named");
+                return Err(Problem::parameter("feed", detail));
             }
         }
         let after = query.get("after")?.map(Position::read).transpose()?;
-        let at = after.unwrap_or_else(|| Position::newest(&room.log));
-        let (room, newest) = (Arc::clone(room), room.log.watch());
-        Ok((Self { room, audience, connection, feeds, at, newest }, after))
+        let at = after.unwrap_or_else(|| Position::newest(&app.log));
+        let (app, newest) = (Arc::clone(app), app.log.watch());
+        Ok((Self { app, audience, connection, feeds, at, newest }, after))
     }
 
-    /// Comes when [`goes_on`](Self::goes_on) is to be asked again.
-    fn told(&self) -> impl Future<Output = ()> + use<> {
-        let (closing, connection) = (self.room.closing.clone(), self.connection.clone());
+    /// Completes when this state closes or the connection ends: then call [`Self::follow_reload`] again.
+    fn interrupted(&self) -> impl Future<Output = ()> + use<> {
+        let (closing, connection) = (self.app.closing.clone(), self.connection.clone());
         let connection_ends = async move {
             match connection {
                 Some(connection) => connection.ended().await,
@@ -148,27 +147,27 @@ impl LogFollower {
         }
     }
 
-    /// Comes when nothing more may be told.
-    async fn end(mut self) {
-        while matches!(self.goes_on().await, Ok(true)) {
-            self.told().await;
+    /// Completes when the client may be sent nothing more.
+    async fn until_over(mut self) {
+        while matches!(self.follow_reload().await, Ok(true)) {
+            self.interrupted().await;
         }
     }
 
-    /// Whether it goes on: at the next site, where another took the place of the one that it asks. Not where there is none,
-    /// nor where its connection ends, as one does whose listener has gone. An error (404) where its client may not read
-    /// any more what it reads: the token is revoked, or does not open a feed that is named.
-    async fn goes_on(&mut self) -> Result<bool, Problem> {
+    /// Moves to the next state if a reload replaced this one. False if there is none, or if the connection ends (its
+    /// listener may have gone). An error (404) if the client may not read on: its token is revoked, or no longer opens
+    /// a feed that it named.
+    async fn follow_reload(&mut self) -> Result<bool, Problem> {
         if self.connection.as_ref().is_some_and(|connection| connection.is_ending()) {
             return Ok(false);
         }
-        if !self.room.closing.is_cancelled() {
+        if !self.app.closing.is_cancelled() {
             return Ok(true);
         }
-        let Some(next) = self.room.successor() else { return Ok(false) };
+        let Some(next) = self.app.successor() else { return Ok(false) };
         // As if it had never been a token.
         let nothing = |_| router::nothing_at(MASKED_PATH);
-        let audience = self.audience.after(&self.room, &next).map_err(nothing)?;
+        let audience = self.audience.after_reload(&self.app, &next).map_err(nothing)?;
         if !self.feeds.is_empty() {
             let listing = next.directory.listing().await?;
             let is_seen = |feed, audience| listing.is_seen(feed, audience);
@@ -176,17 +175,17 @@ impl LogFollower {
                 return Err(router::nothing_at(MASKED_PATH));
             }
         }
-        (self.room, self.audience) = (next, audience);
+        (self.app, self.audience) = (next, audience);
         Ok(true)
     }
 
     fn log(&self) -> &ChangeLog {
-        &self.room.log
+        &self.app.log
     }
 
     /// An error (410) where this log never gave out its place: another one did, or this one before it went back to a copy.
     async fn check(&self) -> Result<(), Problem> {
-        self.log().until_reached(self.at.epoch).await?;
+        self.log().wait_for_epoch(self.at.epoch).await?;
         if self.at.is_of(self.log()) { Ok(()) } else { Err(self.never_had()) }
     }
 
@@ -198,13 +197,13 @@ impl LogFollower {
         match self.log().after(self.at.whole(), EPOCHS).await? {
             LogAfter::Epochs(epochs) => Ok(epochs),
             LogAfter::Gone { oldest } => {
-                let said = format!(
+                let detail = format!(
                     "what followed epoch {} is not kept any more, the oldest epoch kept is {}: read the feeds anew and \
                      go on from the newest",
                     self.at.whole().0,
                     oldest.0
                 );
-                Err(self.lost(said).with("oldest", oldest.0))
+                Err(self.lost(detail).with("oldest", oldest.0))
             }
             LogAfter::Ahead => Err(self.never_had()),
         }
@@ -231,9 +230,9 @@ impl LogFollower {
         ))
     }
 
-    fn lost(&self, said: String) -> Problem {
+    fn lost(&self, detail: String) -> Problem {
         let newest = Position::newest(self.log()).to_string();
-        Problem::new(StatusCode::GONE, said).with("newest", newest)
+        Problem::new(StatusCode::GONE, detail).with("newest", newest)
     }
 }
 
@@ -306,9 +305,10 @@ impl EpochLine {
 const WAIT: Duration = Duration::from_secs(20);
 /// The longest wait: within the time that an answer may take.
 const WAIT_LIMIT: Duration = Duration::from_secs(25);
-/// How soon a request is answered, however little the store answers: that much after its wait, and not before the second.
-const LATE: Duration = Duration::from_secs(5);
-const LATEST: Duration = Duration::from_secs(18);
+/// The deadline of a long poll while the store does not answer: this long after its wait, and at least `MIN_DEADLINE`
+/// after it came.
+const DEADLINE_GRACE: Duration = Duration::from_secs(5);
+const MIN_DEADLINE: Duration = Duration::from_secs(18);
 /// The most changes of one answer; the epoch that passes it is still whole.
 const CHANGES_LIMIT: usize = 4096;
 /// Where the next request goes on.
@@ -334,19 +334,19 @@ const X_AFTER: HeaderName = HeaderName::from_static("x-tidegate-after");
         Gone,
     ))]
 pub(crate) async fn changes(
-    State(room): State<SharedState>,
+    State(app): State<SharedState>,
     (audience, client): (Audience, Client),
     connection: Option<Extension<Arc<Connection>>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let (begun, connection) = (Instant::now(), connection.map(|Extension(it)| it));
     let query = Query::within(QUERY_LIMIT, query.as_deref().unwrap_or_default())?;
-    let (follower, after) = LogFollower::new(&room, (audience, connection), &query).await?;
+    let (follower, after) = LogFollower::new(&app, (audience, connection), &query).await?;
     let wait = wait(&query)?.map_or(WAIT, Duration::from_secs).min(WAIT_LIMIT);
     if after.is_none() {
         return Ok(answer(follower.at, EpochLine::place(follower.at).text()));
     }
-    let latest = begun + wait.saturating_add(LATE).max(LATEST);
+    let latest = begun + wait.saturating_add(DEADLINE_GRACE).max(MIN_DEADLINE);
     let answered = timeout_at(latest, follower.wait_for_changes(client, wait)).await;
     let late = |_| Err(Problem::later("the changes could not be read in time", RETRY_SOON));
     answered.unwrap_or_else(late)
@@ -371,7 +371,7 @@ impl LogFollower {
         self.at = Position::behind(self.log(), begin.whole());
         let mut waiting = None;
         loop {
-            let is_closing = !self.goes_on().await?;
+            let is_closing = !self.follow_reload().await?;
             let before = self.at;
             let body = self.next_lines().await?;
             // An epoch of other feeds only moves the place; it is no reason to answer.
@@ -381,9 +381,9 @@ impl LogFollower {
                 continue;
             }
             if Instant::now() >= until || is_closing {
-                // That nothing came is said by a gateway that would have seen it.
+                // Before it says that nothing changed, the gateway catches up with what other gateways committed.
                 if waiting.is_some() && !is_closing {
-                    self.room.store.catch_up().await?;
+                    self.app.store.catch_up().await?;
                 }
                 return Ok(match begin.whole() == self.at.whole() {
                     true => answer(begin, String::new()),
@@ -391,11 +391,11 @@ impl LogFollower {
                 });
             }
             if waiting.is_none() {
-                let place = enter(&self.room.event_streams.waiting, client, "waiting requests");
+                let place = enter(&self.app.event_streams.waiting, client, "waiting requests");
                 waiting = Some(place.map_err(|why| Problem::later(why, RETRY_SOON))?);
             }
             tokio::select! {
-                () = self.told() => {}
+                () = self.interrupted() => {}
                 changed = timeout_at(until, self.newest.changed()) => {
                     // A store that is closed wakes nobody up again.
                     if let Ok(Err(_)) = changed {
@@ -413,7 +413,7 @@ impl LogFollower {
             if count >= CHANGES_LIMIT {
                 break;
             }
-            let listing = self.room.directory.listing().await?;
+            let listing = self.app.directory.listing().await?;
             let wanted = self.wanted(&sealed, &listing);
             let line = |(_, change)| ChangeLine::new(&self.audience.site, change);
             let changes: Vec<ChangeLine> = wanted.map(line).collect();

@@ -15,11 +15,11 @@ pub(super) const SOURCES_SHOWN: usize = 8;
 
 /// Where the items come from, what came of the last poll and why, and what is still open.
 pub(super) fn why(status: &FeedStatus, state: Option<&FeedState>) -> String {
-    let mut said = why_beside_hold(status, state);
+    let mut sentence = why_beside_hold(status, state);
     if let Some(hold) = state.and_then(|state| state.hold.as_ref()) {
-        let _ = write!(said, "; a document is held: {}", hold.reason);
+        let _ = write!(sentence, "; a document is held: {}", hold.reason);
     }
-    said
+    sentence
 }
 
 /// The same without a word of what is held, for a page that tells of it apart.
@@ -30,7 +30,7 @@ pub(super) fn why_beside_hold(status: &FeedStatus, state: Option<&FeedState>) ->
             .to_owned();
     }
     let mut parts = Vec::new();
-    parts.extend(made(record));
+    parts.extend(describe_origin(record));
     match status.polling.polls.front() {
         _ if !record.has_upstream() => {}
         _ if record.standing == FeedStanding::Paused => {
@@ -100,7 +100,7 @@ pub(super) fn ungathered(note: &GatherNote) -> Vec<String> {
 }
 
 /// Where items come from that no poll brings, in words; `None` for a feed that is only polled.
-pub(super) fn made(record: &FeedRecord) -> Option<String> {
+pub(super) fn describe_origin(record: &FeedRecord) -> Option<String> {
     let sharing = &record.options.sharing;
     if !sharing.is_aggregate() {
         let is_made_here = sharing.local || !record.has_upstream();

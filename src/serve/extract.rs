@@ -43,10 +43,10 @@ impl NamedInPath {
 impl FromRequestParts<SharedState> for ServedFeed {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, room: &SharedState) -> Result<Self, Problem> {
-        let Ok(audience) = Audience::from_request_parts(parts, room).await;
+    async fn from_request_parts(parts: &mut Parts, app: &SharedState) -> Result<Self, Problem> {
+        let Ok(audience) = Audience::from_request_parts(parts, app).await;
         let named = NamedInPath::read(parts).await?;
-        room.served_feed(&named.name, &audience).await
+        app.served_feed(&named.name, &audience).await
     }
 }
 
@@ -59,8 +59,8 @@ pub(super) struct ServedItem {
 impl FromRequestParts<SharedState> for ServedItem {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, room: &SharedState) -> Result<Self, Problem> {
-        let feed = ServedFeed::from_request_parts(parts, room).await?;
+    async fn from_request_parts(parts: &mut Parts, app: &SharedState) -> Result<Self, Problem> {
+        let feed = ServedFeed::from_request_parts(parts, app).await?;
         let named = NamedInPath::read(parts).await?;
         let id = SyncId::new(&named.id).map_err(|_| unknown_item(&feed.name))?;
         Ok(Self { feed, id })
@@ -87,7 +87,7 @@ impl FromRequestParts<SharedState> for NewFeedInPath {
 
 /// A request of administration about a feed.
 pub(super) struct FeedCall {
-    pub(super) room: SharedState,
+    pub(super) app: SharedState,
     pub(super) client: Client,
     pub(super) name: FeedName,
 }
@@ -95,16 +95,16 @@ pub(super) struct FeedCall {
 impl FromRequestParts<SharedState> for FeedCall {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, room: &SharedState) -> Result<Self, Problem> {
-        let Ok(client) = Client::from_request_parts(parts, room).await;
+    async fn from_request_parts(parts: &mut Parts, app: &SharedState) -> Result<Self, Problem> {
+        let Ok(client) = Client::from_request_parts(parts, app).await;
         let name = NamedInPath::read(parts).await?.feed()?;
-        Ok(Self { room: SharedState::clone(room), client, name })
+        Ok(Self { app: SharedState::clone(app), client, name })
     }
 }
 
 /// A request of administration about an item.
 pub(super) struct ItemCall {
-    pub(super) room: SharedState,
+    pub(super) app: SharedState,
     pub(super) feed: FeedName,
     pub(super) id: SyncId,
 }
@@ -112,11 +112,11 @@ pub(super) struct ItemCall {
 impl FromRequestParts<SharedState> for ItemCall {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, room: &SharedState) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, app: &SharedState) -> Result<Self, Problem> {
         let named = NamedInPath::read(parts).await?;
         let feed = named.feed()?;
         let id = SyncId::new(&named.id).map_err(|_| unknown_item(&feed))?;
-        Ok(Self { room: SharedState::clone(room), feed, id })
+        Ok(Self { app: SharedState::clone(app), feed, id })
     }
 }
 
@@ -149,17 +149,17 @@ pub(super) struct WholeBody(pub(super) Bytes);
 impl FromRequest<SharedState> for WholeBody {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, room: &SharedState) -> Result<Self, Problem> {
+    async fn from_request(request: Request, app: &SharedState) -> Result<Self, Problem> {
         let route = request.extensions().get::<MatchedPath>();
         let limit = routes::body_limit(route.map_or("", MatchedPath::as_str));
-        let body = Bytes::from_request(request, room).await;
+        let body = Bytes::from_request(request, app).await;
         body.map(Self).map_err(|rejection| {
             let status = rejection.status();
-            let said = match status {
+            let detail = match status {
                 StatusCode::PAYLOAD_TOO_LARGE => format!("the body is larger than {limit} bytes"),
                 _ => "the body did not come whole".to_owned(),
             };
-            Problem::new(status, said)
+            Problem::new(status, detail)
         })
     }
 }
@@ -170,8 +170,8 @@ pub(super) struct JsonObject<const EMPTY: bool = false>(pub(super) JsonFields);
 impl<const EMPTY: bool> FromRequest<SharedState> for JsonObject<EMPTY> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, room: &SharedState) -> Result<Self, Problem> {
-        let WholeBody(body) = WholeBody::from_request(request, room).await?;
+    async fn from_request(request: Request, app: &SharedState) -> Result<Self, Problem> {
+        let WholeBody(body) = WholeBody::from_request(request, app).await?;
         let object = if EMPTY && body.is_empty() { Map::new() } else { put::object(&body)? };
         Ok(Self(JsonFields(object)))
     }
@@ -191,8 +191,8 @@ impl JsonFields {
         let Some(value) = self.0.remove(key).filter(|value| !value.is_null()) else {
             return Ok(None);
         };
-        let said = || Problem::parameter(key, format!("{key} is {wanted}"));
-        read(value).map(Some).ok_or_else(said)
+        let detail = || Problem::parameter(key, format!("{key} is {wanted}"));
+        read(value).map(Some).ok_or_else(detail)
     }
 
     pub(super) fn text(&mut self, key: &str) -> Result<Option<String>, Problem> {
@@ -220,7 +220,7 @@ impl JsonFields {
 
 /// Who looks at a page, and what came of the form that was sent from the page before.
 pub(super) struct Viewer {
-    pub(super) room: SharedState,
+    pub(super) app: SharedState,
     pub(super) audience: Audience,
     pub(super) client: Client,
     /// Whether it is a person who is signed in, where one may be.
@@ -233,17 +233,17 @@ pub(super) struct Viewer {
 impl FromRequestParts<SharedState> for Viewer {
     type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, room: &SharedState) -> Result<Self, Infallible> {
-        let audience = Audience::from_request_parts(parts, room).await?;
-        let client = Client::from_request_parts(parts, room).await?;
+    async fn from_request_parts(parts: &mut Parts, app: &SharedState) -> Result<Self, Infallible> {
+        let audience = Audience::from_request_parts(parts, app).await?;
+        let client = Client::from_request_parts(parts, app).await?;
         let headers = &parts.headers;
         Ok(Self {
             client,
-            is_signed_in: audience.may_sign_in && room.sessions.is_open(headers),
+            is_signed_in: audience.may_sign_in && app.sessions.is_open(headers),
             wants_json: wants_json(headers),
-            notice: room.sessions.notice(&parts.method, headers),
+            notice: app.sessions.notice(&parts.method, headers),
             headers: headers.clone(),
-            room: SharedState::clone(room),
+            app: SharedState::clone(app),
             audience,
         })
     }
@@ -282,7 +282,7 @@ impl Viewer {
             false => html::page(&self.headers, document),
         };
         if self.notice.is_some() {
-            session::leave_notice(&self.room, &self.headers, &mut response, "");
+            session::leave_notice(&self.app, &self.headers, &mut response, "");
         }
         response
     }
@@ -313,7 +313,7 @@ impl Viewer {
         done: Result<String, Problem>,
     ) -> Reply {
         let problem = match done {
-            Ok(said) => return self.see(to, &said),
+            Ok(notice) => return self.see(to, &notice),
             Err(problem) => problem,
         };
         let back = html! {
@@ -343,9 +343,9 @@ impl Viewer {
     }
 
     /// The answer to a form that was obeyed: the page at an address, which says what came of it.
-    pub(super) fn see(&self, address: &str, said: &str) -> Reply {
+    pub(super) fn see(&self, address: &str, notice: &str) -> Reply {
         let mut response = forms::see(address)?;
-        session::leave_notice(&self.room, &self.headers, &mut response, said);
+        session::leave_notice(&self.app, &self.headers, &mut response, notice);
         Ok(response)
     }
 }

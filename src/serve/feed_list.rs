@@ -100,11 +100,11 @@ struct FeedListAnswer {
     BadRequest,
 ))]
 pub(super) async fn list(
-    State(room): State<SharedState>,
+    State(app): State<SharedState>,
     client: Client,
     TypedQuery(query): TypedQuery<FeedListQuery>,
 ) -> Reply {
-    let (index, now) = (room.whole_index().await?, room.clock.now());
+    let (index, now) = (app.whole_index().await?, app.clock.now());
     let found = index.feeds().filter(|feed| query.admits(feed, now));
     let mut names: Vec<FeedName> = found.map(|feed| feed.name().clone()).collect();
     let matches = names.len();
@@ -114,9 +114,9 @@ pub(super) async fn list(
     let has_more = names.len() > query.limit;
     names.truncate(query.limit);
     let next = names.last().filter(|_| has_more);
-    let next = next.map(|last| room.site.at(&query.address_after(last)));
-    let cost = cost(&room, &index, &names);
-    let telling = Arc::clone(&room);
+    let next = next.map(|last| app.site.at(&query.address_after(last)));
+    let cost = cost(&app, &index, &names);
+    let telling = Arc::clone(&app);
     let listed = async move {
         let mut feeds = Vec::with_capacity(names.len());
         // One that was purged meanwhile is left out.
@@ -129,17 +129,17 @@ pub(super) async fn list(
         Ok::<_, Problem>(FeedListAnswer { feeds, matches, next })
     };
     let work = Work::of_all(WorkKind::Standing);
-    Ok(answer(StatusCode::OK, &room.admission.run(client, &work, cost, listed).await?))
+    Ok(answer(StatusCode::OK, &app.admission.run(client, &work, cost, listed).await?))
 }
 
 /// What telling how these feeds stand takes: a row of each, and the largest of the ledgers that something waits in,
 /// which are read one after the other.
-fn cost(room: &SharedState, index: &FeedIndex, names: &[FeedName]) -> u64 {
+fn cost(app: &SharedState, index: &FeedIndex, names: &[FeedName]) -> u64 {
     let waiting = names.iter().filter_map(|name| index.get(name));
     let waiting = waiting.filter(|feed| feed.figures.decides.is_some());
     let ledgers = waiting.map(|feed| {
         let items = u64::from(feed.figures.living) + u64::from(feed.figures.tombstones);
-        room.admission.cost_of(&Work::new(feed.name(), WorkKind::Ledger), items)
+        app.admission.cost_of(&Work::new(feed.name(), WorkKind::Ledger), items)
     });
     let rows = u64::try_from(names.len()).unwrap_or(u64::MAX).saturating_mul(ROW);
     rows.saturating_add(ledgers.max().unwrap_or(0))

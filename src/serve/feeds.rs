@@ -6,8 +6,8 @@ use super::delta::{DELTA_BASE, Delta, IM};
 use super::negotiate::container;
 use super::openapi::{CompleteDocument, Delta as Changes, ReaderDocument, SyncDocument};
 use super::query::{CONTAINERS, DIALECTS};
-use super::ready::StillSo;
-use super::views::AskedView;
+use super::ready::IsCurrent;
+use super::views::RequestedView;
 use super::{
     AppState, Audience, Client, Gone, LastModified, Later, NotFound, Problem, ServedFeed,
     SharedState, Unchanged, ViewQuery, ViewRequest, delta, past, reading,
@@ -37,7 +37,7 @@ const DELTA_FRESH: HeaderValue = HeaderValue::from_static("no-store, im, no-cach
 const VARY_PLAIN: HeaderValue = HeaderValue::from_static("Accept-Encoding");
 const VARY_CHOSEN_PLAIN: HeaderValue = HeaderValue::from_static("Accept, Accept-Encoding");
 pub(super) const X_SUP_ID: HeaderName = HeaderName::from_static("x-sup-id");
-/// What scripts of other sites may read beside the body.
+/// Answer headers that scripts of other origins may read (CORS).
 const EXPOSED: HeaderValue = HeaderValue::from_static("Delta-Base, ETag, IM, Link, X-SUP-ID");
 
 /// A path that does not decode to text names nothing.
@@ -107,55 +107,56 @@ pub(super) async fn complete_view(input: ViewInput) -> Result<Response, Problem>
 
 async fn view(
     kind: ViewKind,
-    (State(room), (audience, client), record, uri, method, headers): ViewInput,
+    (State(app), (audience, client), record, uri, method, headers): ViewInput,
 ) -> Result<Response, Problem> {
     let (headers, query) = (&headers, uri.query().unwrap_or_default());
     if kind == ViewKind::Reader && reading::is_asked_for(query, headers)? {
-        return Box::pin(reading::page(&room, (&audience, client), &record, headers)).await;
+        return Box::pin(reading::page(&app, (&audience, client), &record, headers)).await;
     }
-    room.note_reader(&record, client);
-    let asked = ViewQuery::read(kind, query)?;
-    let state = room.store.shown_state(&record.name).await?.ok_or_else(Problem::unread_feed)?;
+    app.note_reader(&record, client);
+    let view_query = ViewQuery::read(kind, query)?;
+    let state = app.store.shown_state(&record.name).await?.ok_or_else(Problem::unread_feed)?;
     let own = Container::of(state.format);
     let chosen = || Some(container(headers, own)).filter(|chosen| *chosen != own);
-    let form = room.site.form(asked.dialect, asked.container.or_else(chosen));
-    let request = ViewRequest { kind, form, seen: asked.since };
-    let view = AskedView::new(&record, request, &state, client)?;
-    let is_named = asked.container.is_some();
-    if let Some(at) = asked.as_of {
+    let form = app.site.form(view_query.dialect, view_query.container.or_else(chosen));
+    let request = ViewRequest { kind, form, seen: view_query.since };
+    let view = RequestedView::new(&record, request, &state, client)?;
+    let is_named = view_query.container.is_some();
+    if let Some(at) = view_query.as_of {
         let vary = if is_named { VARY_PLAIN } else { VARY_CHOSEN_PLAIN };
-        return Box::pin(past::answer_past(&room, &view, (at, vary), headers)).await;
+        return Box::pin(past::answer_past(&app, &view, (at, vary), headers)).await;
     }
-    let rendition = room.view(&view).await?;
-    let modified = LastModified::seen(rendition.shown, room.clock.now());
-    let again = (Some(view.key(None).0), still_so(&record, state.revision));
-    let mut response = rendition.answer_for_a_while(headers, Some(modified), again);
-    response.headers_mut().insert(header::VARY, vary(&room, kind, is_named));
+    let rendition = app.view(&view).await?;
+    let modified = LastModified::seen(rendition.shown, app.clock.now());
+    let again = (Some(view.key(None).0), is_current(&record, state.revision));
+    let mut response = rendition.answer_repeatable(headers, Some(modified), again);
+    response.headers_mut().insert(header::VARY, vary(&app, kind, is_named));
     // "The server has fulfilled a GET request" is what 226 says (RFC 3229 section 10.4.1).
     if response.status() == StatusCode::OK
         && method == Method::GET
         && delta::is_wanted(headers)
-        && let Some(delta) = Box::pin(room.delta(&view, &rendition, tags(headers))).await
+        && let Some(delta) = Box::pin(app.delta(&view, &rendition, tags(headers))).await
     {
         return Ok(changes(response, &delta, headers));
     }
     Ok(response)
 }
 
-/// A view is the answer while its feed has the same revision. Who reads it then is noted and counted as well.
-fn still_so(record: &ServedFeed, revision: Revision) -> StillSo {
+/// A view is current while its feed has the same revision. Each use is recorded: the reader of an on-demand feed, and a
+/// hit.
+fn is_current(record: &ServedFeed, revision: Revision) -> IsCurrent {
     let (name, is_made) = (record.name.clone(), record.on_demand.is_some());
-    Arc::new(move |room, listing, client| {
-        let is_same = room.store.revision(&name) == Some(revision);
+    Arc::new(move |app, listing, client| {
+        let is_same = app.store.revision(&name) == Some(revision);
         if is_same
             && is_made
             && let Some(record) = listing.get(&name)
         {
-            room.note_asked_for(record);
-            room.note_reader(record, client);
+            app.note_asked_for(record);
+            app.note_reader(record, client);
         }
         if is_same {
-            room.metrics.hits.inc();
+            app.metrics.hits.inc();
         }
         is_same
     })
@@ -165,16 +166,16 @@ impl AppState {
     /// Notes who reads a feed that a request made.
     fn note_reader(&self, record: &FeedRecord, client: Client) {
         if record.on_demand.is_some() {
-            self.operator.asked.note_client(&record.url, client, self.clock.now());
+            self.operator.demand.note_client(&record.url, client, self.clock.now());
         }
     }
 }
 
 /// What an answer with a view depends on beside its address. A browser gets the reader view as a page. `is_named`: the
 /// address names the container.
-fn vary(room: &AppState, kind: ViewKind, is_named: bool) -> HeaderValue {
+fn vary(app: &AppState, kind: ViewKind, is_named: bool) -> HeaderValue {
     let is_page_too = kind == ViewKind::Reader;
-    HeaderValue::from_static(match (is_named, room.has_deltas(kind), is_page_too) {
+    HeaderValue::from_static(match (is_named, app.has_deltas(kind), is_page_too) {
         (true, false, _) => return VARY_PLAIN,
         (true, true, _) => "A-IM, Accept-Encoding",
         (false, false, false) => return VARY_CHOSEN_PLAIN,
@@ -186,9 +187,9 @@ fn vary(room: &AppState, kind: ViewKind, is_named: bool) -> HeaderValue {
 
 /// The answer that carries a delta (RFC 3229 section 10.4.1). `whole`: that which carries the whole
 /// document, whose validators they are: the client has it once it has merged the delta.
-fn changes(whole: Response, delta: &Delta, asked: &HeaderMap) -> Response {
+fn changes(whole: Response, delta: &Delta, request_headers: &HeaderMap) -> Response {
     let mut headers = whole.into_parts().0.headers;
-    let encoding = delta.rendition.encoding(asked);
+    let encoding = delta.rendition.encoding(request_headers);
     let body = delta.rendition.body(encoding);
     // The whole document may be there in an encoding in which the delta is not.
     headers.remove(header::CONTENT_ENCODING);

@@ -30,12 +30,12 @@ pub(super) struct OwnForm(pub(super) SentForm);
 pub(super) struct ProgramForm(pub(super) SentForm);
 
 impl SentForm {
-    async fn read(request: Request, room: &SharedState) -> Result<Self, Problem> {
+    async fn read(request: Request, app: &SharedState) -> Result<Self, Problem> {
         if !is_form(request.headers()) {
-            let said = "the body is no form";
-            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, said));
+            let detail = "the body is no form";
+            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
         }
-        let WholeBody(body) = WholeBody::from_request(request, room).await?;
+        let WholeBody(body) = WholeBody::from_request(request, app).await?;
         let fields = url::form_urlencoded::parse(&body).take(FIELDS);
         Ok(Self(fields.map(|(key, value)| (key.into_owned(), value.into_owned())).collect()))
     }
@@ -60,38 +60,38 @@ impl FromRequest<SharedState> for OwnForm {
     type Rejection = Problem;
 
     /// One that another site sends is refused before anything of it is read.
-    async fn from_request(request: Request, room: &SharedState) -> Result<Self, Problem> {
-        refuse_foreign(room, request.headers())?;
-        SentForm::read(request, room).await.map(Self)
+    async fn from_request(request: Request, app: &SharedState) -> Result<Self, Problem> {
+        refuse_foreign(app, request.headers())?;
+        SentForm::read(request, app).await.map(Self)
     }
 }
 
 impl FromRequest<SharedState> for ProgramForm {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, room: &SharedState) -> Result<Self, Problem> {
+    async fn from_request(request: Request, app: &SharedState) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
-        let Ok(audience) = Audience::from_request_parts(&mut parts, room).await;
+        let Ok(audience) = Audience::from_request_parts(&mut parts, app).await;
         let headers = &parts.headers;
         let is_of_browser =
             headers.contains_key(FETCH_SITE) || headers.contains_key(header::ORIGIN);
         if is_of_browser && audience.reader().is_none() {
-            refuse_other(headers, !room.config.operators_apart() || !audience.may_sign_in, room)?;
+            refuse_other(headers, !app.config.operators_apart() || !audience.may_sign_in, app)?;
         }
-        SentForm::read(Request::from_parts(parts, body), room).await.map(Self)
+        SentForm::read(Request::from_parts(parts, body), app).await.map(Self)
     }
 }
 
 impl FromRequest<SharedState> for SentForm {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, room: &SharedState) -> Result<Self, Problem> {
+    async fn from_request(request: Request, app: &SharedState) -> Result<Self, Problem> {
         let client = request.extensions().get().copied().unwrap_or(Client::Own);
-        let is_signed_in = room.sessions.is_open(request.headers());
-        let OwnForm(form) = OwnForm::from_request(request, room).await?;
+        let is_signed_in = app.sessions.is_open(request.headers());
+        let OwnForm(form) = OwnForm::from_request(request, app).await?;
         let token = form.get("token").trim();
         if !token.is_empty() {
-            demand(room, client, token, wrong_token).await?;
+            demand(app, client, token, wrong_token).await?;
         } else if !is_signed_in {
             return Err(not_signed_in());
         }
@@ -106,16 +106,16 @@ pub(super) fn not_signed_in() -> Problem {
 
 /// Refuses a form of administration that another site sends. Where administration has a listener of its own, a page at
 /// the public address is another site: scripts of an origin may run there.
-pub(super) fn refuse_foreign(room: &SharedState, headers: &HeaderMap) -> Result<(), Problem> {
-    refuse_other(headers, !room.config.operators_apart(), room)
+pub(super) fn refuse_foreign(app: &SharedState, headers: &HeaderMap) -> Result<(), Problem> {
+    refuse_other(headers, !app.config.operators_apart(), app)
 }
 
-fn refuse_other(headers: &HeaderMap, is_public: bool, room: &SharedState) -> Result<(), Problem> {
-    if is_ours(headers, is_public.then(|| room.site.at(""))) {
+fn refuse_other(headers: &HeaderMap, is_public: bool, app: &SharedState) -> Result<(), Problem> {
+    if is_ours(headers, is_public.then(|| app.site.at(""))) {
         return Ok(());
     }
-    let said = "the form was not sent from a page of this gateway, so it is not obeyed";
-    Err(Problem::new(StatusCode::FORBIDDEN, said))
+    let detail = "the form was not sent from a page of this gateway, so it is not obeyed";
+    Err(Problem::new(StatusCode::FORBIDDEN, detail))
 }
 
 /// The token that was sent is not the gateway's.

@@ -21,22 +21,20 @@ const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "
 /// How many colours monograms have; as many as the style sheet names.
 const MONOGRAM_COLOURS: u8 = 6;
 
-/// The media type of pages.
 pub(super) const MEDIA_TYPE: &str = "text/html; charset=utf-8";
 
 const STYLE: &str = include_str!("style.css");
 
 /// `GET /assets/style.css`.
-pub(super) async fn style(asked: HeaderMap) -> Response {
-    whole(&asked, "text/css; charset=utf-8", "public, max-age=3600", STYLE)
+pub(super) async fn style(request_headers: HeaderMap) -> Response {
+    whole(&request_headers, "text/css; charset=utf-8", "public, max-age=3600", STYLE)
 }
 
-/// The address of the icon.
 pub(super) const ICON: &str = "/assets/icon.svg";
 
 /// `GET /assets/icon.svg`, and `/favicon.ico` for those that ask without reading a page.
-pub(super) async fn icon(asked: HeaderMap) -> Response {
-    whole(&asked, "image/svg+xml", "public, max-age=86400", include_str!("icon.svg"))
+pub(super) async fn icon(request_headers: HeaderMap) -> Response {
+    whole(&request_headers, "image/svg+xml", "public, max-age=86400", include_str!("icon.svg"))
 }
 
 /// Whether an answer is a page.
@@ -46,13 +44,13 @@ pub(super) fn is_page(headers: &HeaderMap) -> bool {
 }
 
 /// `GET /robots.txt` (RFC 9309): keeps search engines out of the pages, where they may not list them. Feeds are for everybody.
-pub(super) async fn robots(State(room): State<SharedState>) -> Response {
-    let path = room.site.path();
+pub(super) async fn robots(State(app): State<SharedState>) -> Response {
+    let path = app.site.path();
     let pages = ["/$", "/?", "/recent"].into_iter().map(str::to_owned);
     let of_feeds =
         ["about", "items", "changes", "conflicts"].map(|page| format!("/feeds/*/{page}"));
     let mut rules = "User-agent: *\nDisallow: /api/\n".to_owned();
-    for page in pages.chain(of_feeds).filter(|_| !room.config.server.indexed) {
+    for page in pages.chain(of_feeds).filter(|_| !app.config.server.indexed) {
         rules.push_str(&format!("Disallow: {path}{page}\n"));
     }
     unkept("text/plain; charset=utf-8", rules)
@@ -66,8 +64,8 @@ pub(super) const POLICY: HeaderValue = HeaderValue::from_static(
 );
 
 /// A page of this moment as an answer.
-pub(super) fn page(asked: &HeaderMap, document: String) -> Response {
-    let mut response = whole_page(asked, document);
+pub(super) fn page(request_headers: &HeaderMap, document: String) -> Response {
+    let mut response = whole_page(request_headers, document);
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, POLICY);
     response
 }
@@ -82,7 +80,7 @@ pub(super) fn form_page(document: String) -> Response {
     response
 }
 
-/// A page as a document that names no other address, for where none of ours is.
+/// A page without links and style sheet, for the host of an origin, where no address of ours exists.
 pub(super) fn lone_document(title: &str, content: &Markup) -> String {
     let body = html! { main { h1 { (title) } (content) } };
     framed(&html! { title { (title) } }, &body)
@@ -120,7 +118,7 @@ pub(super) fn document(
         main { h1 { (title) } (content) }
         footer { "Tidegate " (env!("CARGO_PKG_VERSION")) }
     };
-    shown_pages::below(audience.site.path(), framed(&head, &body))
+    shown_pages::prefix_links_with_path(audience.site.path(), framed(&head, &body))
 }
 
 fn framed(head: &Markup, body: &Markup) -> String {
@@ -154,24 +152,24 @@ fn pages(are_operators_here: bool, is_signed_in: bool) -> Markup {
 }
 
 /// The answer that a page is.
-pub(super) fn whole_page(asked: &HeaderMap, page: String) -> Response {
-    chosen(asked, MEDIA_TYPE, page.into())
+pub(super) fn whole_page(request_headers: &HeaderMap, page: String) -> Response {
+    chosen(request_headers, MEDIA_TYPE, page.into())
 }
 
 /// The same as data, for those that ask for that.
-pub(super) fn data(asked: &HeaderMap, json: Bytes) -> Response {
-    chosen(asked, "application/json", json)
+pub(super) fn data(request_headers: &HeaderMap, json: Bytes) -> Response {
+    chosen(request_headers, "application/json", json)
 }
 
 /// What `Accept` chose, or that the client has it.
-fn chosen(asked: &HeaderMap, media_type: &'static str, body: Bytes) -> Response {
+fn chosen(request_headers: &HeaderMap, media_type: &'static str, body: Bytes) -> Response {
     let tag = ETag::from_bytes(&body, None);
     let lasting = [
         (header::ETAG, tag.weak_value()),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
         (header::VARY, HeaderValue::from_static("Accept")),
     ];
-    if tags(asked).any(|known| known == "*" || tag.is_named(known)) {
+    if tags(request_headers).any(|known| known == "*" || tag.matches(known)) {
         return (StatusCode::NOT_MODIFIED, lasting).into_response();
     }
     (lasting, [(header::CONTENT_TYPE, media_type)], body).into_response()
@@ -179,13 +177,13 @@ fn chosen(asked: &HeaderMap, media_type: &'static str, body: Bytes) -> Response 
 
 /// A small document as a whole, with its tag.
 pub(super) fn whole(
-    asked: &HeaderMap,
+    request_headers: &HeaderMap,
     media_type: &'static str,
     cache_control: &'static str,
     document: impl Into<Bytes>,
 ) -> Response {
     let fresh = (header::CACHE_CONTROL, HeaderValue::from_static(cache_control));
-    Rendition::unpacked(document, media_type, Time::MIN).with([fresh]).answer(asked, None)
+    Rendition::uncompressed(document, media_type, Time::MIN).with([fresh]).answer(request_headers, None)
 }
 
 /// A moment as people read it; its exact form is in the markup.

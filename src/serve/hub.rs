@@ -30,7 +30,7 @@ use tidegate_poll::hub::{AskError, SubscriptionCount};
 use tidegate_status::schema::words;
 use tidegate_status::{PushResult, describe, schema};
 use tidegate_store::StoreError;
-use tokio::sync::{Semaphore, SemaphorePermit as Place};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 use utoipa::ToSchema;
 
@@ -39,18 +39,18 @@ const SHOWN: usize = 1000;
 
 impl From<AskError> for Problem {
     fn from(error: AskError) -> Self {
-        let said = error.to_string();
+        let detail = error.to_string();
         match error {
-            AskError::Callback(_) => Self::new(StatusCode::BAD_REQUEST, said),
-            AskError::Unknown => Self::not_found(said),
-            AskError::Pending | AskError::Full { .. } => Self::later(said, RETRY_SOON),
+            AskError::Callback(_) => Self::new(StatusCode::BAD_REQUEST, detail),
+            AskError::Unknown => Self::not_found(detail),
+            AskError::Pending | AskError::Full { .. } => Self::later(detail, RETRY_SOON),
             AskError::Store(error)
                 if error.is_passing() || matches!(error, StoreError::LowSpace { .. }) =>
             {
-                Self::later(said, RETRY_SOON)
+                Self::later(detail, RETRY_SOON)
             }
             AskError::Store(_) => {
-                tracing::error!(error = said, "the hub could not take a request");
+                tracing::error!(error = detail, "the hub could not take a request");
                 Self::later("the hub could not store the request", RETRY_SOON)
             }
         }
@@ -59,15 +59,15 @@ impl From<AskError> for Problem {
 
 /// `POST /websub`.
 pub(super) async fn request(
-    State(room): State<SharedState>,
+    State(app): State<SharedState>,
     client: Client,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Problem> {
-    let hub = room.hub.as_ref().ok_or_else(no_hub)?;
+    let hub = app.hub.as_ref().ok_or_else(no_hub)?;
     if !is_form(&headers) {
-        let said = format!("a request to the hub has the content type {FORM_TYPE}");
-        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, said));
+        let detail = format!("a request to the hub has the content type {FORM_TYPE}");
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
     }
     let body = body.map_err(|error| Problem::new(error.status(), error.body_text()))?;
     let request = HubRequest::read(&body).map_err(|error| match error.parameter() {
@@ -75,7 +75,7 @@ pub(super) async fn request(
         None => Problem::new(StatusCode::BAD_REQUEST, error.to_string()),
     })?;
     let (record, _) =
-        room.topic(&request.topic, client).await.map_err(|problem| problem.about("hub.topic"))?;
+        app.topic(&request.topic, client).await.map_err(|problem| problem.about("hub.topic"))?;
     hub.ask(&record.name, Manner::WebSub, request, client.address()).await?;
     Ok(StatusCode::ACCEPTED.into_response())
 }
@@ -95,12 +95,12 @@ pub(super) fn is_form(headers: &HeaderMap) -> bool {
     params(("feed" = Option<schema::FeedName>, Query, description = "Only those of this feed.")),
     responses((status = 200, description = "At most 1000.", body = SubscriptionList), NotFound))]
 pub(super) async fn list(
-    State(room): State<SharedState>,
+    State(app): State<SharedState>,
     TypedQuery(query): TypedQuery<Query>,
 ) -> Result<Response, Problem> {
     let feed = query.get("feed")?.map(FeedName::new).transpose();
     let feed = feed.map_err(|error| Problem::parameter("feed", error.to_string()))?;
-    let hub = room.hub.as_ref().ok_or_else(no_hub)?;
+    let hub = app.hub.as_ref().ok_or_else(no_hub)?;
     let all = hub.subscriptions(feed.as_ref(), SHOWN);
     let subscriptions = all.iter().map(SubscriptionAnswer::from).collect();
     let SubscriptionCount { active, pending, delivered, failed } = hub.count();
@@ -217,29 +217,29 @@ impl From<&PendingRequest> for RequestAnswer {
 
 /// Answers as rssCloud does: 200, and in a document whether it was taken.
 pub(super) async fn register(
-    State(room): State<SharedState>,
+    State(app): State<SharedState>,
     client: Client,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
-    let taken = taken(&room, client, &headers, body).await;
-    let said = "The callback will be asked; then it is told of changes for 25 hours.";
-    let said = taken.as_ref().err().map_or(said, String::as_str);
+    let taken = register_topics(&app, client, &headers, body).await;
+    let detail = "The callback will be asked; then it is told of changes for 25 hours.";
+    let detail = taken.as_ref().err().map_or(detail, String::as_str);
     let success = taken.is_ok();
     let mut text = format!("<?xml version=\"1.0\"?>\n<notifyResult success=\"{success}\"");
-    push_attribute(&mut text, "msg", said);
+    push_attribute(&mut text, "msg", detail);
     text.push_str("/>\n");
     unkept("text/xml; charset=utf-8", text)
 }
 
-async fn taken(
-    room: &SharedState,
+async fn register_topics(
+    app: &SharedState,
     client: Client,
     headers: &HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<(), String> {
     let hub =
-        room.hub.as_ref().filter(|_| room.config.has_cloud()).ok_or("there is no cloud here")?;
+        app.hub.as_ref().filter(|_| app.config.has_cloud()).ok_or("there is no cloud here")?;
     if !is_form(headers) {
         return Err(format!("a registration has the content type {FORM_TYPE}"));
     }
@@ -248,7 +248,7 @@ async fn taken(
     // All of them are known before any is taken.
     let mut feeds = Vec::new();
     for request in requests {
-        let found = room.topic(&request.topic, client).await;
+        let found = app.topic(&request.topic, client).await;
         let (record, _) = found.map_err(|problem| problem.detail)?;
         feeds.push((record, request));
     }
@@ -266,11 +266,11 @@ pub(super) const PUSH_LIMIT: usize = 8 * 1024 * 1024;
 /// How many pushes longer than [`SHORT_PUSH`] are read at the same time.
 pub(super) const PUSHES_AT_ONCE: usize = 8;
 
-/// The longest push that needs no place among these, in bytes: most are no longer, and are read
-/// though slow ones hold every place.
+/// The longest push that needs no permit, in bytes. Most are shorter, so they are read even while slow long ones hold
+/// all permits.
 pub(super) const SHORT_PUSH: usize = 64 * 1024;
 
-/// How long the body of a push may take, waiting for a place included.
+/// How long the body of a push may take, including the wait for a permit.
 pub(super) const PUSH_TIME: Duration = Duration::from_secs(5);
 
 /// The route, as it is counted and logged: its last step is a secret.
@@ -283,13 +283,13 @@ type CallbackToken = Result<Path<String>, PathRejection>;
 
 /// `GET`: the hub asks whether a request was meant, or says no.
 pub(super) async fn verify(
-    State(room): State<SharedState>,
+    State(app): State<SharedState>,
     token: CallbackToken,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
-    let token = known(&room, token).await.ok_or_else(unasked)?;
-    let said = Verification::read(&query.unwrap_or_default()).map_err(|_| unasked())?;
-    let answer = room.operator.poller.called(&token, said).await.map_err(OperatorError::from)?;
+    let token = find_token(&app, token).await.ok_or_else(unasked)?;
+    let verification = Verification::read(&query.unwrap_or_default()).map_err(|_| unasked())?;
+    let answer = app.operator.poller.called(&token, verification).await.map_err(OperatorError::from)?;
     let answer = answer.ok_or_else(unasked)?;
     // Never anything that a browser would show as a page.
     Ok(unkept("text/plain; charset=utf-8", answer))
@@ -298,19 +298,19 @@ pub(super) async fn verify(
 /// `POST`: the hub delivers. Right or wrong, it is answered the same (section 7.1); a hub that
 /// delivers for a subscription that is over may end it (410, section 7).
 pub(super) async fn push(
-    State(room): State<SharedState>,
+    State(app): State<SharedState>,
     token: CallbackToken,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let token = known(&room, token).await.ok_or_else(over)?;
-    // The other push may prove false, so that this one cannot be answered as taken because of it.
-    let alone = room.pushing.try_take(&token, 1);
-    let _alone =
-        alone.ok_or_else(|| Problem::later("another push is being read here", RETRY_SOON))?;
-    let (body, _place) = read(&room.pushes, body).await?;
+    let token = find_token(&app, token).await.ok_or_else(over)?;
+    // Refused, not answered 202: the other push may turn out to be forged, and this one would be lost.
+    let own_push = app.pushing.try_take(&token, 1);
+    let _own_push =
+        own_push.ok_or_else(|| Problem::later("another push is being read here", RETRY_SOON))?;
+    let (body, _permit) = read(&app.pushes, body).await?;
     let signature = headers.get(SIGNATURE_HEADER).and_then(|value| value.to_str().ok());
-    match room.operator.poller.pushed(&token, signature.map(str::to_owned), body).await {
+    match app.operator.poller.pushed(&token, signature.map(str::to_owned), body).await {
         PushResult::Unknown => Err(over()),
         PushResult::Busy => Err(Problem::later("too much waits to be polled", RETRY_SOON)),
         PushResult::Disbelieved | PushResult::Taken => Ok(StatusCode::ACCEPTED.into_response()),
@@ -318,35 +318,35 @@ pub(super) async fn push(
 }
 
 /// The token, where a callback has it.
-async fn known(room: &SharedState, token: CallbackToken) -> Option<String> {
+async fn find_token(app: &SharedState, token: CallbackToken) -> Option<String> {
     let token = token.map_err(unreadable).ok()?.0;
-    (token.len() <= TOKEN_LIMIT && room.operator.poller.is_callback(&token).await).then_some(token)
+    (token.len() <= TOKEN_LIMIT && app.operator.poller.is_callback(&token).await).then_some(token)
 }
 
-/// Reads a push within [`PUSH_TIME`], with its place among the long ones where it is one. Only what
-/// is long waits for a place: a slow sender that holds one keeps no short push out.
-async fn read(places: &Semaphore, body: Body) -> Result<(Bytes, Option<Place<'_>>), Problem> {
+/// Reads a push within [`PUSH_TIME`]; a long one with its permit. Only long pushes wait for a permit, so that slow
+/// senders of long ones keep no short push out.
+async fn read(permits: &Semaphore, body: Body) -> Result<(Bytes, Option<SemaphorePermit<'_>>), Problem> {
     let until = Instant::now() + PUSH_TIME;
-    let (mut body, mut read, mut place) = (body, BytesMut::new(), None);
+    let (mut body, mut read, mut permit) = (body, BytesMut::new(), None);
     loop {
         let frame = timeout_at(until, body.frame()).await.map_err(|_| {
-            let said = format!("a push takes {} seconds at most", PUSH_TIME.as_secs());
-            Problem::new(StatusCode::REQUEST_TIMEOUT, said)
+            let detail = format!("a push takes {} seconds at most", PUSH_TIME.as_secs());
+            Problem::new(StatusCode::REQUEST_TIMEOUT, detail)
         })?;
-        let Some(frame) = frame else { return Ok((read.freeze(), place)) };
+        let Some(frame) = frame else { return Ok((read.freeze(), permit)) };
         let frame =
             frame.map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "the body broke off"))?;
         // Trailers say nothing here.
         let Ok(data) = frame.into_data() else { continue };
         let length = read.len().saturating_add(data.len());
         if length > PUSH_LIMIT {
-            let said = format!("a push has {PUSH_LIMIT} bytes at most");
-            return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, said));
+            let detail = format!("a push has {PUSH_LIMIT} bytes at most");
+            return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail));
         }
-        if length > SHORT_PUSH && place.is_none() {
-            let free = timeout_at(until, places.acquire()).await.ok().and_then(Result::ok);
+        if length > SHORT_PUSH && permit.is_none() {
+            let free = timeout_at(until, permits.acquire()).await.ok().and_then(Result::ok);
             let later = || Problem::later("too many long pushes come at once", RETRY_SOON);
-            place = Some(free.ok_or_else(later)?);
+            permit = Some(free.ok_or_else(later)?);
         }
         read.extend_from_slice(&data);
     }

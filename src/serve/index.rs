@@ -17,15 +17,15 @@ use tokio::sync::Mutex;
 use tokio::task::yield_now;
 use tokio::time::{Instant, timeout};
 
-/// After so many feeds others have their turn.
-const LOOKED_AT_IN_A_ROW: usize = 500;
-/// What other gateways stored of their polls is read again after so many times as long as reading it took: it takes a
-/// twentieth of the time at most.
-const STORED_AGE: u32 = 20;
-const STORED_AGE_LEAST: Duration = Duration::from_secs(1);
-const STORED_AGE_MOST: Duration = Duration::from_secs(30);
-/// How long that is waited for; what was read before is good enough then.
-const STORED_WITHIN: Duration = Duration::from_secs(2);
+/// How many feeds are looked at before the task yields.
+const FEEDS_PER_YIELD: usize = 500;
+/// How long the poll states that other gateways stored are used before they are read again: this many times as long as
+/// reading them took, within the two bounds. So reading takes at most a twentieth of the time.
+const STORED_AGE_FACTOR: u32 = 20;
+const STORED_AGE_MIN: Duration = Duration::from_secs(1);
+const STORED_AGE_MAX: Duration = Duration::from_secs(30);
+/// How long reading them may take; after that the ones read before are used.
+const STORED_READ_TIME: Duration = Duration::from_secs(2);
 
 /// A feed as it stands.
 #[derive(Debug, Clone, PartialEq)]
@@ -191,19 +191,17 @@ pub(super) struct FeedIndex {
     /// In the order of the reader's own list; feeds in no folder of it behind the others, by name.
     feeds: Vec<Arc<IndexedFeed>>,
     positions: Arc<HashMap<FeedName, usize>>,
-    /// Another number whenever something in it is another.
+    /// Rises whenever anything in the index changes.
     pub(super) revision: u64,
-    /// The same of what the list of subscriptions tells.
+    /// Rises whenever anything changes that the list of subscriptions (OPML) shows.
     pub(super) list_revision: u64,
 }
 
 impl FeedIndex {
-    /// A feed.
     pub(super) fn get(&self, name: &FeedName) -> Option<&Arc<IndexedFeed>> {
         self.feeds.get(*self.positions.get(name)?)
     }
 
-    /// All feeds.
     pub(super) fn feeds(&self) -> impl Iterator<Item = &IndexedFeed> {
         self.feeds.iter().map(|feed| &**feed)
     }
@@ -269,9 +267,9 @@ struct KeptIndex {
     /// What other gateways stored of the polls of feeds, and until when that is believed.
     stored: BTreeMap<FeedName, FeedSummary>,
     stored_until: Option<Instant>,
-    /// Whether that is missing of a feed that another gateway may poll.
+    /// Whether `stored` lacks a feed that another gateway may poll.
     is_unread: bool,
-    /// The revisions of the index and of the notes at which it was looked what aggregates could not gather.
+    /// The revisions of the index and of the notes at which [`Self::gather`] last ran.
     gathered: Option<(u64, u64)>,
 }
 
@@ -293,7 +291,7 @@ impl AppState {
         {
             drop(kept);
             let begun = Instant::now();
-            let read = timeout(STORED_WITHIN, self.operator.stored_summaries(&records)).await;
+            let read = timeout(STORED_READ_TIME, self.operator.stored_summaries(&records)).await;
             kept = self.index.kept.lock().await;
             match read {
                 Ok(Ok(stored)) => kept.stored = stored,
@@ -312,11 +310,11 @@ impl AppState {
 
 impl KeptIndex {
     /// Looks at what has changed. What was looked at is taken in in portions.
-    async fn keep_up(&mut self, room: &AppState) -> Result<(), Problem> {
-        let listing = room.directory.listing().await?;
+    async fn keep_up(&mut self, app: &AppState) -> Result<(), Problem> {
+        let listing = app.directory.listing().await?;
         // Before anything is read: what changes meanwhile is looked at the next time.
-        let (states, changed_states) = room.store.changed_states().after(self.seen.0);
-        let (polls, changed_polls) = room.operator.poller.changed().after(self.seen.1);
+        let (states, changed_states) = app.store.changed_states().after(self.seen.0);
+        let (polls, changed_polls) = app.operator.poller.changed().after(self.seen.1);
         match changed_states.zip(changed_polls) {
             Some((states, polls)) => self.due.extend(states.into_iter().chain(polls)),
             None => self.due.extend(listing.keys().cloned()),
@@ -336,10 +334,10 @@ impl KeptIndex {
         }
         while !self.due.is_empty() {
             let portion: Vec<FeedName> =
-                self.due.iter().take(LOOKED_AT_IN_A_ROW).cloned().collect();
+                self.due.iter().take(FEEDS_PER_YIELD).cloned().collect();
             let mut changed = Vec::new();
             for name in &portion {
-                changed.extend(self.look_at(name, room).await?);
+                changed.extend(self.look_at(name, app).await?);
             }
             for name in &portion {
                 self.due.remove(name);
@@ -356,13 +354,13 @@ impl KeptIndex {
     async fn look_at(
         &mut self,
         name: &FeedName,
-        room: &AppState,
+        app: &AppState,
     ) -> Result<Option<IndexedFeed>, Problem> {
         let Some(before) = self.index.get(name) else { return Ok(None) };
         let mut feed = IndexedFeed::clone(before);
-        let state = room.store.state(name).await?;
+        let state = app.store.state(name).await?;
         feed.figures = state.as_ref().map(StateFigures::from).unwrap_or_default();
-        let own = room.operator.poller.summary(name);
+        let own = app.operator.poller.summary(name);
         feed.is_polled_here = own.is_some();
         let known = own.or_else(|| self.stored.get(name).cloned());
         self.is_unread |= known.is_none() && feed.may_be_polled_elsewhere();
@@ -376,7 +374,7 @@ impl KeptIndex {
         }
     }
 
-    /// The feeds of which it is to be read what other gateways stored of their polls; `None`: that was read a moment ago.
+    /// The feeds whose poll states have to be read from the store; `None`: they were read a moment ago.
     fn unread(&mut self) -> Option<Vec<Arc<FeedRecord>>> {
         let is_believed = self.stored_until.is_some_and(|until| Instant::now() < until);
         if is_believed && !self.is_unread {
@@ -389,8 +387,8 @@ impl KeptIndex {
 
     /// Takes in what is known now of these feeds, which was begun to be read then.
     fn take_in_stored(&mut self, records: Vec<Arc<FeedRecord>>, begun: Instant) {
-        let age = begun.elapsed().saturating_mul(STORED_AGE);
-        self.stored_until = Some(Instant::now() + age.clamp(STORED_AGE_LEAST, STORED_AGE_MOST));
+        let age = begun.elapsed().saturating_mul(STORED_AGE_FACTOR);
+        self.stored_until = Some(Instant::now() + age.clamp(STORED_AGE_MIN, STORED_AGE_MAX));
         let mut changed = Vec::new();
         for record in records {
             let (Some(before), Some(polling)) =
@@ -407,8 +405,8 @@ impl KeptIndex {
     }
 
     /// Looks what aggregates could not gather, unless nothing has changed since.
-    async fn gather(&mut self, room: &AppState) {
-        let notes = room.operator.gathered.revision();
+    async fn gather(&mut self, app: &AppState) {
+        let notes = app.operator.gathered.revision();
         if self.gathered == Some((self.index.revision, notes)) {
             return;
         }
@@ -417,11 +415,11 @@ impl KeptIndex {
             let Some(before) = self.index.get(name) else { continue };
             let sharing = &before.record.options.sharing;
             looked_at += sharing.sources.len();
-            if looked_at > LOOKED_AT_IN_A_ROW {
+            if looked_at > FEEDS_PER_YIELD {
                 looked_at = 0;
                 yield_now().await;
             }
-            let mut note = room.operator.gathered.get(name).unwrap_or_default();
+            let mut note = app.operator.gathered.get(name).unwrap_or_default();
             for source in &sharing.sources {
                 let gone = || source_trouble(None, 0, None, None);
                 let why = self.index.get(source).map_or_else(gone, |feed| feed.trouble());

@@ -121,7 +121,7 @@ pub(super) async fn show(
     TypedQuery(query): TypedQuery<ItemListQuery>,
 ) -> Reply {
     let is_json = viewer.wants_json;
-    let answer = answered(&viewer.room, viewer.client, &record.name, (query, is_json)).await?;
+    let answer = load_item_list(&viewer.app, viewer.client, &record.name, (query, is_json)).await?;
     if is_json {
         return Ok(html::data(&viewer.headers, answer));
     }
@@ -136,50 +136,50 @@ pub(super) async fn show(
     BadRequest, NotFound,
 ))]
 pub(super) async fn list(
-    FeedCall { room, client, name }: FeedCall,
+    FeedCall { app, client, name }: FeedCall,
     TypedQuery(query): TypedQuery<ItemListQuery>,
 ) -> Reply {
-    room.directory.check_known(&name).await?;
-    let listed = answered(&room, client, &name, (query, true)).await?;
+    app.directory.check_known(&name).await?;
+    let listed = load_item_list(&app, client, &name, (query, true)).await?;
     Ok(unkept("application/json", listed))
 }
 
 /// The items of a feed as data, or as a page without its frame.
-async fn answered(
-    room: &SharedState,
+async fn load_item_list(
+    app: &SharedState,
     client: Client,
     feed: &FeedName,
     (query, is_json): (ItemListQuery, bool),
 ) -> Result<Bytes, Problem> {
-    let state = room.store.state(feed).await?;
+    let state = app.store.state(feed).await?;
     let items = state.as_ref().map_or(0, kept_items);
     let work = Work::new(feed, WorkKind::Ledger);
-    let ask = room.admission.request(client, work, items);
+    let work_request = app.admission.request(client, work, items);
     let (audience, revision) = (AudienceKey::Public, state.map(|state| state.revision));
     let kind = DocumentKind::Items { query: query.clone(), is_json };
     let key = DocumentKey { audience, feed: Some(feed.clone()), kind };
-    let make = || made(Arc::clone(room), feed.clone(), query, is_json);
-    Ok(room.documents.get(key, revision, ask, make).await?.text())
+    let make = || build_item_list(Arc::clone(app), feed.clone(), query, is_json);
+    Ok(app.documents.get(key, revision, work_request, make).await?.text())
 }
 
-async fn made(
-    room: SharedState,
+async fn build_item_list(
+    app: SharedState,
     feed: FeedName,
     query: ItemListQuery,
     is_json: bool,
 ) -> Result<Bytes, Problem> {
-    let snapshot = room.store.snapshot(&feed).await?;
-    let asked = query.clone();
-    // All of a ledger is looked at, where that keeps nobody waiting.
-    let find = move || Ok(ItemList::new(snapshot.as_ref(), &asked));
+    let snapshot = app.store.snapshot(&feed).await?;
+    let list_query = query.clone();
+    // On a blocking thread, since it goes through a whole ledger.
+    let find = move || Ok(ItemList::new(snapshot.as_ref(), &list_query));
     let mut list = make_on_thread("the list of items", find).await?;
     for item in list.items.iter_mut().filter(|item| item.title.as_deref() == Some("")) {
-        item.title = Some(items::stand_in_title(&room, &feed, &item.sync_id).await?);
+        item.title = Some(items::stand_in_title(&app, &feed, &item.sync_id).await?);
     }
     if is_json {
         return Ok(answers::text(&list));
     }
-    Ok(content((&feed, &query), &list, room.clock.now()).into_string().into())
+    Ok(content((&feed, &query), &list, app.clock.now()).into_string().into())
 }
 
 /// A page of items.

@@ -36,8 +36,8 @@ pub(super) const COMPARED_AT_ONCE: usize = 2;
 const BYTES_POLICY: HeaderValue =
     HeaderValue::from_static("sandbox; default-src 'none'; frame-ancestors 'none'");
 
-/// How many times an item is in memory while two of its versions are compared.
-const TIMES: u64 = 8;
+/// The cost of comparing two versions of an item, as a multiple of its bytes.
+const COST_FACTOR: u64 = 8;
 
 /// An item with everything that is said of it, without its bytes.
 struct Subject {
@@ -99,20 +99,20 @@ impl Subject {
 pub(super) async fn item(
     viewer: Viewer,
     ServedItem { feed: record, id }: ServedItem,
-    TypedQuery(asked): TypedQuery<ItemQuery>,
+    TypedQuery(item_query): TypedQuery<ItemQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let (room, is_json) = (&viewer.room, viewer.wants_json);
-    let state = room.store.state(&record.name).await?;
+    let (app, is_json) = (&viewer.app, viewer.wants_json);
+    let state = app.store.state(&record.name).await?;
     let revision = state.ok_or_else(|| unknown_item(&record.name))?.revision;
     // What an item takes is known once it was read.
     let work = Work::new(&record.name, WorkKind::Item(id.clone()));
-    let ask = room.admission.request(viewer.client, work, 1);
-    let kind = DocumentKind::Item { id: id.clone(), query: asked, is_json };
+    let work_request = app.admission.request(viewer.client, work, 1);
+    let kind = DocumentKind::Item { id: id.clone(), query: item_query, is_json };
     let (audience, feed) = (record.site.key(), record.name.clone());
     let key = DocumentKey { audience, feed: Some(feed), kind };
-    let make = || make_document(Arc::clone(room), record.clone(), id.clone(), (asked, is_json));
-    let document = room.documents.get(key, Some(revision), ask, make).await?;
+    let make = || make_document(Arc::clone(app), record.clone(), id.clone(), (item_query, is_json));
+    let document = app.documents.get(key, Some(revision), work_request, make).await?;
     let content = match &*document {
         ServedDocument::Item(content) => content,
         ServedDocument::Encoded(bytes) => {
@@ -121,36 +121,36 @@ pub(super) async fn item(
         }
         data => return Ok(html::data(&headers, data.text())),
     };
-    if asked != ItemQuery::Page {
+    if item_query != ItemQuery::Page {
         // Nothing can be done there, so that no form is sent from what publishers wrote.
         let (nothing, title) = (maud::Markup::default(), &content.title);
         let page = html::document(&viewer.audience, title, &nothing, &content.with(&nothing));
         return Ok(html::whole_page(&headers, page));
     }
-    let acting = page::part(&viewer, &record, &id).await?;
+    let acting = page::render_actions(&viewer, &record, &id).await?;
     Ok(viewer.page(&content.title, &content.with(&acting)))
 }
 
 /// Makes what an address answers.
 async fn make_document(
-    room: SharedState,
+    app: SharedState,
     record: ServedFeed,
     id: SyncId,
-    (asked, is_json): (ItemQuery, bool),
+    (item_query, is_json): (ItemQuery, bool),
 ) -> Result<ServedDocument, Problem> {
-    let subject = subject(&room, &record.site, (&record.name, &id)).await?;
-    Ok(match asked {
+    let subject = subject(&app, &record.site, (&record.name, &id)).await?;
+    Ok(match item_query {
         ItemQuery::Page if is_json => item_as_data(&record.site, &subject),
         ItemQuery::Page => {
-            let pending = pending(&room, &subject).await;
+            let pending = pending(&app, &subject).await;
             ServedDocument::Item(page::item(&subject, pending.as_ref()))
         }
         ItemQuery::Version(which) => {
-            let (note, markup) = bytes_of(&room, &subject, which).await?;
+            let (note, markup) = bytes_of(&app, &subject, which).await?;
             bytes_as_document(&subject, note.as_ref(), markup).into()
         }
         ItemQuery::Difference(old, new) => {
-            let difference = compare::compare_versions(&room, &subject, old, new).await?;
+            let difference = compare::compare_versions(&app, &subject, old, new).await?;
             if is_json {
                 answers::text(&difference.as_data(&subject)).into()
             } else {
@@ -184,7 +184,7 @@ fn item_as_data(site: &Site, subject: &Subject) -> ServedDocument {
 fn bytes_as_document(subject: &Subject, note: Option<&VersionNote>, markup: Markup) -> Rendition {
     let shown = note.map_or(subject.item.tick.time(), |note| note.shown);
     let media_type = "text/plain; charset=utf-8";
-    let mut bytes = Rendition::unpacked(markup.xml, media_type, shown).with([
+    let mut bytes = Rendition::uncompressed(markup.xml, media_type, shown).with([
         // The bytes of a version never change, but they may be redacted.
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
         (header::CONTENT_SECURITY_POLICY, BYTES_POLICY),
@@ -194,21 +194,21 @@ fn bytes_as_document(subject: &Subject, note: Option<&VersionNote>, markup: Mark
 }
 
 /// What is to come of an item that is missing.
-async fn pending(room: &AppState, subject: &Subject) -> Option<PendingAbsence> {
+async fn pending(app: &AppState, subject: &Subject) -> Option<PendingAbsence> {
     subject.known.pending_absence()?;
-    room.operator.pending_absence(&subject.feed, &subject.known).await.ok()?
+    app.operator.pending_absence(&subject.feed, &subject.known).await.ok()?
 }
 
 async fn subject(
-    room: &AppState,
+    app: &AppState,
     site: &Site,
     (feed, id): (&FeedName, &SyncId),
 ) -> Result<Subject, Problem> {
-    let Some(mut item) = room.store.item(feed, id).await? else {
-        return Err(missing(room, site, feed, id).await?);
+    let Some(mut item) = app.store.item(feed, id).await? else {
+        return Err(missing(app, site, feed, id).await?);
     };
-    let known = room.store.known(feed, id).await?.ok_or_else(|| unknown_item(feed))?;
-    let versions = room.store.versions(feed, id, VERSIONS_SHOWN).await?;
+    let known = app.store.known(feed, id).await?.ok_or_else(|| unknown_item(feed))?;
+    let versions = app.store.versions(feed, id, VERSIONS_SHOWN).await?;
     // What is said of an item needs none of its bytes, which may be many.
     let shared = &mut item.shared;
     let mut bytes = 0_u64;
@@ -217,7 +217,7 @@ async fn subject(
         bytes = bytes.saturating_add(u64::try_from(text.len()).unwrap_or(u64::MAX));
     }
     let work = Work::new(feed, WorkKind::Item(id.clone()));
-    room.admission.took(work, bytes.saturating_mul(TIMES));
+    app.admission.record_cost(work, bytes.saturating_mul(COST_FACTOR));
     Ok(Subject { feed: feed.clone(), item, known, versions })
 }
 
@@ -226,13 +226,13 @@ async fn subject(
     (status = 200, description = "The item.", body = ItemDetail, headers(("ETag", description = "What `If-Match` of a change says."))),
     NotFound,
 ))]
-pub(super) async fn detail(ItemCall { room, feed, id }: ItemCall) -> Result<Response, Problem> {
-    let subject = subject(&room, &room.site, (&feed, &id)).await?;
-    let events = room.store.events(&feed, EVENTS_KEPT).await?;
+pub(super) async fn detail(ItemCall { app, feed, id }: ItemCall) -> Result<Response, Problem> {
+    let subject = subject(&app, &app.site, (&feed, &id)).await?;
+    let events = app.store.events(&feed, EVENTS_KEPT).await?;
     let events = events.iter().filter(|event| event.id == subject.known.id).take(EVENTS_SHOWN);
-    let pending = room.operator.pending_absence(&feed, &subject.known).await?;
+    let pending = app.operator.pending_absence(&feed, &subject.known).await?;
     let events = events.map(EventAnswer::from).collect();
-    let item = ItemDetail::new(&room.site.at(""), &subject, pending.as_ref(), events);
+    let item = ItemDetail::new(&app.site.at(""), &subject, pending.as_ref(), events);
     let mut response = answers::answer(StatusCode::OK, &item);
     let tag = format!("\"{}\"", subject.known.updates.value());
     add(response.headers_mut(), header::ETAG, &tag);
@@ -241,23 +241,23 @@ pub(super) async fn detail(ItemCall { room, feed, id }: ItemCall) -> Result<Resp
 
 /// The bytes of a version, or the newest ones.
 async fn bytes_of(
-    room: &AppState,
+    app: &AppState,
     subject: &Subject,
     which: VersionChoice,
 ) -> Result<(Option<VersionNote>, Markup), Problem> {
     if subject.known.is_redacted() {
-        let said = "the text of this item was removed, that of all its versions with it";
-        return Err(Problem::new(StatusCode::GONE, said));
+        let detail = "the text of this item was removed, that of all its versions with it";
+        return Err(Problem::new(StatusCode::GONE, detail));
     }
     let updates = match which {
         VersionChoice::Newest => {
-            let item = room.store.item(&subject.feed, &subject.known.id).await?;
+            let item = app.store.item(&subject.feed, &subject.known.id).await?;
             let item = item.ok_or_else(|| unknown_item(&subject.feed))?;
             return Ok((None, item.shared.winner.data));
         }
         VersionChoice::Number(updates) => updates,
     };
-    let version = room.store.version(&subject.feed, &subject.known.id, updates).await?;
+    let version = app.store.version(&subject.feed, &subject.known.id, updates).await?;
     let version = version.ok_or_else(|| not_kept(subject, updates))?;
     match version.markup {
         Some(markup) => Ok((Some(version.note), markup)),
@@ -282,42 +282,42 @@ fn not_kept(subject: &Subject, updates: Count) -> Problem {
 
 /// Why a feed has no item of a sync id: it left the ledger, so that it is in archives alone, or never was there.
 async fn missing(
-    room: &AppState,
+    app: &AppState,
     site: &Site,
     feed: &FeedName,
     id: &SyncId,
 ) -> Result<Problem, StoreError> {
-    let state = room.store.state(feed).await?.filter(|state| state.evictions.count > 0);
+    let state = app.store.state(feed).await?.filter(|state| state.evictions.count > 0);
     let Some(state) = state else { return Ok(unknown_item(feed)) };
-    let stubs = room.store.stubs(feed, &[id.to_string()]).await?;
+    let stubs = app.store.stubs(feed, &[id.to_string()]).await?;
     let stub = stubs.into_iter().find(|stub| stub.id == *id);
     let Some(stub) = stub else { return Ok(unknown_item(feed)) };
     let ItemStatus::Evicted { since, deleted } = stub.standing else {
         return Ok(unknown_item(feed));
     };
     let was = if deleted { "which was deleted," } else { "one of its oldest," };
-    let said = format!(
+    let detail = format!(
         "the item, {was} left the complete view of the feed {feed} at {since}; it comes back as itself \
          where its publisher lists it again"
     );
-    let gone = |said| Problem::new(StatusCode::GONE, said).with("published_id", stub.published_id);
+    let gone = |detail| Problem::new(StatusCode::GONE, detail).with("published_id", stub.published_id);
     Ok(match state.archives.newest.filter(|_| !deleted) {
         Some(newest) => {
             let archives = site.archive(feed, &newest, site.form(None, None));
-            gone(format!("{said}, and is in its archives, the newest of which is {archives}"))
+            gone(format!("{detail}, and is in its archives, the newest of which is {archives}"))
                 .with("archives", archives)
         }
-        None => gone(said),
+        None => gone(detail),
     })
 }
 
 /// What an item without a title is called: by the beginning of its text, where it has any.
 pub(super) async fn stand_in_title(
-    room: &AppState,
+    app: &AppState,
     feed: &FeedName,
     id: &SyncId,
 ) -> Result<String, StoreError> {
-    let item = room.store.item(feed, id).await?;
+    let item = app.store.item(feed, id).await?;
     let title = item.map(|item| news::stand_in_title(&item.shared.winner.data));
     Ok(title.unwrap_or_default())
 }

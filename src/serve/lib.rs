@@ -35,7 +35,7 @@ mod hub;
 mod index;
 mod item_list;
 mod items;
-mod keeping;
+mod holdings;
 mod life;
 mod listen;
 mod log;
@@ -80,7 +80,7 @@ pub use connections::connections_within_files;
 pub use listen::{ServeError, SiteHandle};
 pub use openapi::api_description;
 pub use operator::{
-    ExistingFeeds, Gathered, ImportPlan, ImportedList, InForce, LIST_LIMIT, LeftOutCredentials,
+    ExistingFeeds, Gathered, ImportPlan, ImportedList, ActiveConfig, LIST_LIMIT, LeftOutCredentials,
     ListLine, Operator, OperatorError, PutMode, SeenList, WrittenState, decide, read_list,
     write_state,
 };
@@ -110,12 +110,12 @@ use extract::{
 };
 use forms::SentForm;
 use index::{FeedIndex, IndexUpkeep, IndexedFeed};
-use keeping::CountedHoldings;
+use holdings::CountedHoldings;
 use log::ChangeLog;
 use metrics::Metrics;
 use negotiate::{Encoding, prefers_html};
 use openapi::{BadRequest, Conflict, Gone, Later, NotFound, Stale, Unchanged, Unprocessable};
-use origins::{AskedFeeds, Origins, PlaceRules};
+use origins::{FeedDemand, Origins, PlaceRules};
 use problem::{Problem, ProblemCause, RETRY_SOON};
 use query::{Query, ReadPlan, ViewQuery};
 use readers::{KnownReader, KnownReaders, PrivateReaders};
@@ -123,7 +123,7 @@ use rendition::{BodyContent, Renderer, Rendition, UnwrittenDocument};
 use router::ListenerSite;
 use session::{Sessions, sign_in_address};
 use shared_work::{SingleFlight, WorkRequest, make_on_thread};
-use shares::{FairShares, Paces, Rate};
+use shares::{FairShares, RateLimiter, Rate};
 use spool::{Spool, SpooledFile};
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -134,9 +134,9 @@ use tidegate_poll::hub::Hub;
 use tidegate_store::Store;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use views::{AskedView, ViewRequest};
+use views::{RequestedView, ViewRequest};
 
-/// What a mutex guards: whoever panicked while it was locked left it whole.
+/// Locks a mutex even if it is poisoned: no panic leaves what it guards half changed.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -167,7 +167,8 @@ pub struct ServerConfig {
     pub origins: OriginSettings,
     /// What handshakes of the listener for readers are made with; `None`: it speaks no TLS.
     pub tls: Option<Arc<TlsKeys>>,
-    /// The site whose place it takes, which hands on what was counted, and the documents that it would write alike.
+    /// The site that it replaces on a reload: hands over its counters, and its cached documents if this one writes the
+    /// same.
     pub before: Option<SiteHandle>,
 }
 
@@ -179,7 +180,7 @@ struct AppState {
     hub: Option<Hub>,
     site: Arc<Site>,
     readers: KnownReaders,
-    /// What the configuration says: another one is another state, which takes the place of this one.
+    /// The configuration. A reload makes another `AppState`.
     config: Arc<ServeSettings>,
     proxies: Proxies,
     unnamed_proxies: UnnamedProxies,
@@ -215,7 +216,7 @@ struct LastingState {
     /// Callbacks at which a push is being read, by token: the hub of one feed cannot fill the gateway.
     pushing: Arc<FairShares<String>>,
     file_bodies: Arc<Budget>,
-    /// The state that is in force, from before `closing` of the one whose place it took. None keeps those in between.
+    /// The current state, set before the one that it replaced is closed. Weak: an old state keeps no later one alive.
     latest: Mutex<Weak<AppState>>,
 }
 
@@ -226,7 +227,7 @@ impl LastingState {
             log: ChangeLog::new(Arc::clone(store)),
             spool: Arc::new(Spool::new(folder, Arc::clone(store))),
             index: IndexUpkeep::default(),
-            holdings: Cache::lasting(keeping::COUNTED_FEEDS, keeping::COUNTED_FRESH),
+            holdings: Cache::with_ttl(holdings::COUNTED_FEEDS, holdings::COUNTED_FRESH),
             comparisons: Arc::new(Semaphore::new(items::COMPARED_AT_ONCE)),
             pushes: Semaphore::new(hub::PUSHES_AT_ONCE),
             pushing: Arc::new(FairShares::new(1)),
@@ -246,8 +247,8 @@ impl Deref for AppState {
 
 type SharedState = Arc<AppState>;
 
-/// What the state before had, or something new where there was none.
-fn kept<T: Clone>(before: Option<&T>, new: impl FnOnce() -> T) -> T {
+/// Reuses a part of the state before a reload, or makes it if there was none.
+fn reuse_or_new<T: Clone>(before: Option<&T>, new: impl FnOnce() -> T) -> T {
     before.cloned().unwrap_or_else(new)
 }
 
@@ -257,12 +258,12 @@ type Reply = Result<Response, Problem>;
 impl AppState {
     fn new(parts: ServerConfig, renderer: Renderer, closing: CancellationToken) -> SharedState {
         let ServerConfig { operator, settings, folder, origins, tls, before } = parts;
-        let before = before.map(|before| before.room());
+        let before = before.map(|before| before.app());
         let before = before.as_deref();
         let (store, clock) = (Arc::clone(&operator.store), Arc::clone(&operator.clock));
-        let (hub, config) = (operator.in_force().hub.clone(), Arc::new(settings));
+        let (hub, config) = (operator.active_config().hub.clone(), Arc::new(settings));
         let lasting = before.map(|before| &before.lasting);
-        let lasting = kept(lasting, || Arc::new(LastingState::new(&store, folder)));
+        let lasting = reuse_or_new(lasting, || Arc::new(LastingState::new(&store, folder)));
         let (endpoint, sup_ids) = (store.endpoint().clone(), store.sup_ids());
         let site = Arc::new(Site::new(Arc::clone(&config), endpoint, sup_ids));
         let rules = PlaceRules {
@@ -273,11 +274,11 @@ impl AppState {
         let directory = Directory::new(Arc::clone(&store), rules, Arc::clone(&site.places));
         let has_as_much = |before: &&Self| before.config.server.memory == config.server.memory;
         let admission = before.filter(has_as_much).map(|before| &before.admission);
-        let admission = kept(admission, || Arc::new(Admission::new(config.server.memory)));
+        let admission = reuse_or_new(admission, || Arc::new(Admission::new(config.server.memory)));
         let writes_alike =
-            |it: &&Self| config.write_as(&it.config) && directory.rules == it.directory.rules;
+            |it: &&Self| config.writes_like(&it.config) && directory.rules == it.directory.rules;
         let documents = before.filter(writes_alike).map(|before| &before.documents);
-        let documents = kept(documents, || {
+        let documents = reuse_or_new(documents, || {
             Documents::new(config.server.memory, Arc::clone(&admission), lasting.metrics.clone())
         });
         let announces_alike = |it: &&Self| {
@@ -286,7 +287,7 @@ impl AppState {
         let sup = before.filter(announces_alike).map(|before| &before.sup);
         let event_streams = before.map(|before| &before.event_streams);
         Arc::new(Self {
-            sup: kept(sup, || Arc::new(SupDocuments::new(&config.sup.periods))),
+            sup: reuse_or_new(sup, || Arc::new(SupDocuments::new(&config.sup.periods))),
             event_streams: EventStreams::new(config.connections, event_streams),
             bodies: observe::body_budget(config.server.memory, before.map(|before| &before.bodies)),
             directory,
@@ -312,7 +313,7 @@ impl AppState {
         })
     }
 
-    /// Has what goes on here go on at `next`, which takes the place of this one.
+    /// Closes this state on a reload: its event streams and long polls move to `next`.
     fn hand_over(&self, next: &SharedState) {
         *locked(&self.latest) = Arc::downgrade(next);
         self.closing.cancel();
@@ -342,13 +343,13 @@ impl AppState {
 
 /// The whole site, to be asked without a socket.
 pub fn router(parts: ServerConfig) -> Router {
-    let room = AppState::new(parts, tidegate_format::render::write, CancellationToken::new());
-    site_router(room, Listener::Everybody)
+    let app = AppState::new(parts, tidegate_format::render::write, CancellationToken::new());
+    site_router(app, Listener::Everybody)
 }
 
 /// All that a listener answers, to be asked without a socket.
-fn site_router(room: SharedState, listener: Listener) -> Router {
-    ListenerSite::new(room, listener).into_router()
+fn site_router(app: SharedState, listener: Listener) -> Router {
+    ListenerSite::new(app, listener).into_router()
 }
 
 /// Where administration is.

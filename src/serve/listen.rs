@@ -5,7 +5,7 @@ use super::connections::{ConnectionLimits, ConnectionSlot, Connections, WatchedS
 use super::site_service::SiteService;
 use super::tls::Handshakes;
 use super::{
-    AppState, BudgetShares, Client, Listener, ListenerSite, Paces, Peer, Rate, ServerConfig,
+    AppState, BudgetShares, Client, Listener, ListenerSite, RateLimiter, Peer, Rate, ServerConfig,
     SharedState, TlsKeys,
 };
 use arc_swap::ArcSwap;
@@ -56,9 +56,9 @@ struct ListenerSites {
 }
 
 impl ListenerSites {
-    fn new(room: &SharedState) -> Self {
-        let site = |listener| ListenerSite::new(Arc::clone(room), listener);
-        let public = match room.config.operators_apart() {
+    fn new(app: &SharedState) -> Self {
+        let site = |listener| ListenerSite::new(Arc::clone(app), listener);
+        let public = match app.config.operators_apart() {
             true => Listener::Readers,
             false => Listener::Everybody,
         };
@@ -75,21 +75,21 @@ impl SiteHandle {
     /// long polls go on and ask this one.
     pub fn put_in_force(parts: ServerConfig, closing: CancellationToken) -> Self {
         let before = parts.before.clone();
-        let room = AppState::new(parts, tidegate_format::render::write, closing);
-        let following = Arc::clone(&room);
+        let app = AppState::new(parts, tidegate_format::render::write, closing);
+        let following = Arc::clone(&app);
         tokio::spawn(async move { following.keep_following().await });
-        let Some(handle) = before else { return Self::new(&room) };
-        let last = handle.0.swap(Arc::new(ListenerSites::new(&room)));
-        last.public.room.hand_over(&room);
+        let Some(handle) = before else { return Self::new(&app) };
+        let last = handle.0.swap(Arc::new(ListenerSites::new(&app)));
+        last.public.app.hand_over(&app);
         handle
     }
 
-    pub(super) fn new(room: &SharedState) -> Self {
-        Self(Arc::new(ArcSwap::from_pointee(ListenerSites::new(room))))
+    pub(super) fn new(app: &SharedState) -> Self {
+        Self(Arc::new(ArcSwap::from_pointee(ListenerSites::new(app))))
     }
 
-    pub(super) fn room(&self) -> SharedState {
-        Arc::clone(&self.0.load().public.room)
+    pub(super) fn app(&self) -> SharedState {
+        Arc::clone(&self.0.load().public.app)
     }
 
     /// The site as a listener answers it.
@@ -106,8 +106,8 @@ impl SiteHandle {
     pub fn topics(&self) -> Topics {
         let site = self.clone();
         Arc::new(move |request| {
-            let room = site.room();
-            Box::pin(async move { room.hub_document(request).await })
+            let app = site.app();
+            Box::pin(async move { app.hub_document(request).await })
         })
     }
 
@@ -139,11 +139,11 @@ pub(super) async fn serve(
     (limits, shares): (ConnectionLimits, SharesInForce),
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
-    let open = Arc::new(Connections::new(shares(&site.room())));
+    let open = Arc::new(Connections::new(shares(&site.app())));
     let (builder, handshakes) = (Arc::new(builder()), Arc::new(Handshakes::new()));
     let connections = TaskTracker::new();
     let watching = watch_limits(Arc::clone(&open), limits, shutdown.clone());
-    let (watching, told) = (tokio::spawn(watching), Paces::default());
+    let (watching, log_limiter) = (tokio::spawn(watching), RateLimiter::default());
     let ended = loop {
         let accepted = tokio::select! {
             biased;
@@ -153,16 +153,16 @@ pub(super) async fn serve(
         match accepted {
             // Closed without a word: a stream of events would take a refusal for the end.
             Ok(None) => tracing::debug!("a connection was closed; there are too many"),
-            Ok(Some((stream, peer, place))) => {
-                let room = site.room();
-                let (builder, counted) = (Arc::clone(&builder), room.metrics.connection());
-                let keys = room.tls.clone().filter(|_| of != Listener::Operators);
+            Ok(Some((stream, peer, slot))) => {
+                let app = site.app();
+                let (builder, counted) = (Arc::clone(&builder), app.metrics.connection());
+                let keys = app.tls.clone().filter(|_| of != Listener::Operators);
                 let tls = keys.map(|keys| (keys, Arc::clone(&handshakes)));
-                let (site, connection) = (site.clone(), Arc::clone(&place.connection));
+                let (site, connection) = (site.clone(), Arc::clone(&slot.connection));
                 let service = SiteService { site, listener: of, peer, connection };
                 connections.spawn(async move {
                     serve_connection((stream, tls), (&builder, service)).await;
-                    drop((counted, place));
+                    drop((counted, slot));
                 });
             }
             Err(error) if passes(&error) => {}
@@ -170,7 +170,7 @@ pub(super) async fn serve(
                 break Err(ServeError::Listen(error));
             }
             Err(error) => {
-                if told.take(&(), PAUSE_TOLD).is_ok() {
+                if log_limiter.take(&(), PAUSE_TOLD).is_ok() {
                     tracing::warn!(%error, "connections cannot be accepted just now");
                 }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -191,14 +191,14 @@ pub(super) async fn serve(
 /// How many connections there may be at a listener, by the state in force.
 type SharesInForce = fn(&AppState) -> BudgetShares;
 
-fn shares_of_readers(room: &AppState) -> BudgetShares {
-    shares(u64::try_from(room.config.connections).unwrap_or(u64::MAX))
+fn shares_of_readers(app: &AppState) -> BudgetShares {
+    shares(u64::try_from(app.config.connections).unwrap_or(u64::MAX))
 }
 
 /// Operators have as many as one client.
-fn shares_of_operators(room: &AppState) -> BudgetShares {
-    let BudgetShares { each, .. } = shares_of_readers(room);
-    BudgetShares { all: each, each, site: each }
+fn shares_of_operators(app: &AppState) -> BudgetShares {
+    let BudgetShares { each, .. } = shares_of_readers(app);
+    BudgetShares { all: each, each, network: each }
 }
 
 /// Ends what comes to a limit, for as long as it runs.
@@ -211,28 +211,28 @@ async fn watch_limits(
         let is_closing = shutdown.is_cancelled();
         tokio::select! {
             () = shutdown.cancelled(), if !is_closing => {}
-            () = tokio::time::sleep(limits.pace()) => {}
+            () = tokio::time::sleep(limits.sweep_interval()) => {}
         }
         open.sweep(&limits, shutdown.is_cancelled());
     }
 }
 
-/// Takes a connection; `None` where there is no place for it.
+/// Accepts a connection; `None` if there is no slot for it.
 async fn accept(
     listener: &TcpListener,
     site: &SiteHandle,
     (open, shares): (&Connections, SharesInForce),
 ) -> io::Result<Option<(TcpStream, Peer, ConnectionSlot)>> {
     let (stream, from) = listener.accept().await?;
-    let room = site.room();
+    let app = site.app();
     let peer = from.ip();
-    open.set_shares(shares(&room));
-    let is_proxy = room.proxies.are_trusted(peer);
-    let place = open.place(Client::at(peer), is_proxy);
+    open.set_shares(shares(&app));
+    let is_proxy = app.proxies.are_trusted(peer);
+    let slot = open.acquire_slot(Client::at(peer), is_proxy);
     if open.has_its_share(Client::at(peer)) {
-        room.unnamed_proxies.tell(Client::at(peer), HAS_ITS_SHARE);
+        app.unnamed_proxies.tell(Client::at(peer), HAS_ITS_SHARE);
     }
-    Ok(place.map(|place| (stream, Peer(peer), place)))
+    Ok(slot.map(|slot| (stream, Peer(peer), slot)))
 }
 
 /// Whether an error of accept is about that one connection only.
@@ -257,7 +257,7 @@ async fn serve_connection(
     let stream = WatchedStream::new(stream, Arc::clone(&service.connection));
     let Some((keys, handshakes)) = tls else { return answer(stream, builder, service).await };
     let Peer(peer) = service.peer;
-    let is_proxy = service.site.room().proxies.are_trusted(peer);
+    let is_proxy = service.site.app().proxies.are_trusted(peer);
     let client = (!is_proxy).then(|| Client::at(peer));
     let shaking = handshakes.accept(&keys, stream, client, &service.connection);
     if let Some(stream) = shaking.await {

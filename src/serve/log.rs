@@ -1,4 +1,4 @@
-//! The change log as every door reads it: the newest epochs from memory, older ones from the store.
+//! The change log as SUP, `/changes` and `/events` read it: the newest epochs from memory, older ones from the store.
 
 use super::{Problem, locked};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use tokio::sync::watch;
 const RECENT: usize = 512;
 /// How many epochs are read from the store at once.
 const BATCH: usize = 256;
-/// Who is no further behind than this reads into memory.
+/// A reader at most this many epochs behind shares what it reads in memory; one further behind reads alone.
 const NEAR: u64 = 256;
 
 /// What there is after an epoch.
@@ -39,7 +39,6 @@ pub(super) struct ChangeLog {
 }
 
 impl ChangeLog {
-    /// The log of this store.
     pub(super) fn new(store: Arc<Store>) -> Self {
         let newest = store.watch_announced();
         Self { store, newest, recent: Mutex::default(), reading: tokio::sync::Mutex::default() }
@@ -53,28 +52,27 @@ impl ChangeLog {
     /// The opening by which a place up to this epoch is named ([`Lineage::mark_at`]).
     ///
     /// [`Lineage::mark_at`]: tidegate_core::model::Lineage::mark_at
-    pub(super) fn mark(&self, epoch: Epoch) -> Option<u32> {
+    pub(super) fn opening(&self, epoch: Epoch) -> Option<u32> {
         self.store.lineage().mark_at(epoch.0, self.newest().0)
     }
 
-    /// Whether all up to this epoch, as the opening `mark` gave it out, is what this log says as well.
-    /// Without a mark nothing is known but the beginning.
-    pub(super) fn knows(&self, mark: Option<u32>, epoch: Epoch) -> bool {
+    /// Whether this log agrees with all up to this epoch that an opening of a store gave out. Without an opening only
+    /// the beginning is known, unless this store has no record of openings.
+    pub(super) fn knows(&self, opening: Option<u32>, epoch: Epoch) -> bool {
         let lineage = self.store.lineage();
-        match mark {
-            Some(mark) => lineage.reaches(mark, epoch.0, self.newest().0),
+        match opening {
+            Some(opening) => lineage.reaches(opening, epoch.0, self.newest().0),
             None => epoch == Epoch(0) || lineage.stretches().is_empty(),
         }
     }
 
-    /// The newest epoch.
     pub(super) fn newest(&self) -> Epoch {
         *self.newest.borrow()
     }
 
-    /// Has an epoch known that another gateway over the same store may have told of. An error where there may be more than
-    /// is known here, and it cannot be seen.
-    pub(super) async fn until_reached(&self, epoch: Epoch) -> Result<(), StoreError> {
+    /// Waits until this gateway has seen an epoch that another one over the same store may have announced. An error if
+    /// the store cannot say whether there are newer ones.
+    pub(super) async fn wait_for_epoch(&self, epoch: Epoch) -> Result<(), StoreError> {
         if epoch <= self.newest() {
             return Ok(());
         }
@@ -82,7 +80,7 @@ impl ChangeLog {
             self.store.epochs_after(self.newest(), 1).await?;
         }
         self.store.catch_up().await?;
-        // It is told here as well within a moment; one that is not there is waited for by nobody.
+        // An epoch that exists is announced here in a moment. One that does not exist is not waited for.
         let wanted = epoch.min(*self.store.watch_epochs().borrow());
         let told = self.watch().wait_for(|told| *told >= wanted).await.map(drop);
         told.map_err(|_| StoreError::Closed)
@@ -143,7 +141,7 @@ impl ChangeLog {
 /// `0` in every log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Position {
-    mark: Option<u32>,
+    opening: Option<u32>,
     /// The last epoch of which something was given out.
     pub(super) epoch: Epoch,
     part: Option<usize>,
@@ -152,7 +150,7 @@ pub(super) struct Position {
 impl Position {
     /// Behind a whole epoch of this log.
     pub(super) fn behind(log: &ChangeLog, epoch: Epoch) -> Self {
-        Self { mark: log.mark(epoch).filter(|_| epoch > Epoch(0)), epoch, part: None }
+        Self { opening: log.opening(epoch).filter(|_| epoch > Epoch(0)), epoch, part: None }
     }
 
     /// Behind all of this log.
@@ -167,7 +165,7 @@ impl Position {
 
     /// Whether this log gave it out, or would have.
     pub(super) fn is_of(self, log: &ChangeLog) -> bool {
-        log.knows(self.mark, self.epoch)
+        log.knows(self.opening, self.epoch)
     }
 
     /// The last epoch that was given out whole.
@@ -185,8 +183,8 @@ impl Position {
 
     /// Reads a position: `5f0c31ab-17`, `5f0c31ab-17.3` or `0`.
     pub(super) fn read(text: &str) -> Result<Self, Problem> {
-        let said = "after is an id that was given out here, or 0";
-        Self::parse(text).ok_or_else(|| Problem::parameter("after", said))
+        let detail = "after is an id that was given out here, or 0";
+        Self::parse(text).ok_or_else(|| Problem::parameter("after", detail))
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -194,25 +192,25 @@ impl Position {
             let number = text.parse::<u64>().ok();
             number.filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
         };
-        let (mark, text) = match text.split_once('-') {
+        let (opening, text) = match text.split_once('-') {
             None => (None, text),
-            Some((mark, rest)) => {
-                let is_one = mark.len() == 8 && mark.bytes().all(|b| b.is_ascii_hexdigit());
-                (Some(u32::from_str_radix(mark, 16).ok().filter(|_| is_one)?), rest)
+            Some((opening, rest)) => {
+                let is_one = opening.len() == 8 && opening.bytes().all(|b| b.is_ascii_hexdigit());
+                (Some(u32::from_str_radix(opening, 16).ok().filter(|_| is_one)?), rest)
             }
         };
         let (epoch, part) = match text.split_once('.') {
             None => (text, None),
             Some((epoch, part)) => (epoch, Some(usize::try_from(number(part)?).ok()?)),
         };
-        Some(Self { mark, epoch: Epoch(number(epoch)?), part })
+        Some(Self { opening, epoch: Epoch(number(epoch)?), part })
     }
 }
 
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(mark) = self.mark {
-            write!(f, "{mark:08x}-")?;
+        if let Some(opening) = self.opening {
+            write!(f, "{opening:08x}-")?;
         }
         match self.part {
             None => write!(f, "{}", self.epoch.0),

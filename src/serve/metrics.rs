@@ -55,7 +55,6 @@ pub(super) struct Metrics {
     registry: Arc<Registry>,
 }
 
-/// Registers a metric.
 fn add<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
     let metric = M::default();
     registry.register(name, help, metric.clone());
@@ -72,7 +71,7 @@ impl Drop for OpenConnectionGuard {
 }
 
 impl Metrics {
-    /// Meters that stand at zero.
+    /// Creates all metrics at zero.
     pub(super) fn new() -> Self {
         let (figures, process) = (Figures::default(), Figures::default());
         let mut registry = Registry::default();
@@ -97,8 +96,8 @@ impl Metrics {
         }
     }
 
-    /// Looks what the documents take that are kept, and at most, until when the certificate is good, and what the process
-    /// takes.
+    /// Updates the figures of the document cache (`kept` bytes of `limit`), of the certificate's expiry and of the
+    /// process.
     pub(super) async fn measure(&self, (kept, limit): (u64, u64), keys: Option<&TlsKeys>) {
         let of_documents = |bytes| ByLabel("cache", vec![("documents", whole(bytes))]);
         let (about, most) = ("Bytes that a cache of answers keeps", "Bytes that it keeps at most");
@@ -160,7 +159,6 @@ impl Metrics {
         self.figures.set("hub", figures);
     }
 
-    /// Everything.
     pub(super) fn text(&self, format: MetricsFormat) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
         text::encode(&mut text, &self.registry)?;
@@ -272,7 +270,8 @@ impl<M: EncodeMetric> EncodeMetric for ByLabel<M> {
     }
 }
 
-/// The sum of what was measured, and how often it was up to each bound and no other below.
+/// A histogram: the sum of the observations, and for each upper bound how many are in its bucket alone (not
+/// cumulative).
 #[derive(Debug)]
 pub(super) struct ConstHistogram(pub(super) f64, pub(super) Vec<(f64, u64)>);
 

@@ -110,9 +110,9 @@ pub(super) fn wants_open_metrics(headers: &HeaderMap) -> bool {
 
 /// Whether the client names HTML and would rather have nothing else: a browser that goes to an address.
 pub(super) fn prefers_html(headers: &HeaderMap) -> bool {
-    let asked = || members(headers, &header::ACCEPT);
-    let best = asked().map(|(_, weight)| weight).max().filter(|weight| *weight > 0);
-    let first = asked().find(|(_, weight)| Some(*weight) == best);
+    let accepted = || members(headers, &header::ACCEPT);
+    let best = accepted().map(|(_, weight)| weight).max().filter(|weight| *weight > 0);
+    let first = accepted().find(|(_, weight)| Some(*weight) == best);
     first.is_some_and(|(token, _)| token.eq_ignore_ascii_case("text/html"))
 }
 
@@ -123,12 +123,12 @@ const WIDE: [&str; 5] = ["application/xml", "text/xml", "application/*", "text/*
 /// wherever the client admits it at all, and another only where the client names it and does not admit
 /// the own one. So nobody gets another format for an order of preference, and nobody is refused.
 pub(super) fn container(headers: &HeaderMap, own: Container) -> Container {
-    let asked = || members(headers, &header::ACCEPT);
-    let named = |container: Container| weight_of(asked(), &[container.media_range()]);
+    let accepted = || members(headers, &header::ACCEPT);
+    let named = |container: Container| weight_of(accepted(), &[container.media_range()]);
     let is_wide = |token: &str| WIDE.iter().any(|range| token.eq_ignore_ascii_case(range));
-    let wide = || asked().any(|(token, q)| q > 0 && is_wide(token));
+    let wide = || accepted().any(|(token, q)| q > 0 && is_wide(token));
     let admitted = named(own).map_or_else(wide, |weight| weight > 0);
-    if asked().next().is_none() || admitted {
+    if accepted().next().is_none() || admitted {
         return own;
     }
     let others = [Container::Opml, Container::JsonFeed, Container::Rss, Container::Atom];

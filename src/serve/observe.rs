@@ -52,38 +52,38 @@ const POLICY: HeaderValue = HeaderValue::from_static(
      frame-ancestors 'none'",
 );
 
-/// What is smaller is sent as it is: it fits into a packet.
-const LEAST: u64 = 1024;
-/// What is larger is sent as it is, so that an answer costs a bounded time.
-const MOST: u64 = 4 << 20;
-/// What is larger is packed where blocking is allowed.
-const AT_ONCE: usize = 32 << 10;
+/// Smaller bodies are not compressed: they fit into a packet.
+const MIN_COMPRESSED: u64 = 1024;
+/// Larger bodies are not compressed, so that an answer costs a bounded time.
+const MAX_COMPRESSED: u64 = 4 << 20;
+/// Larger bodies are compressed on a blocking thread.
+const MAX_INLINE: usize = 32 << 10;
 /// Kinds of text; an event stream is none of them, and is never held up.
 const TEXTS: [&str; 4] = ["text/html", "text/plain", "application/", "text/css"];
 
-/// The parts of all bytes on their way that one client has, and its site; what is more goes out when its client has
-/// nothing else on its way.
+/// One client, and one network, gets one part in this many of the bytes that are being sent. A larger body is sent when
+/// its client has no other.
 const CLIENT_PART: u64 = 4;
-const SITE_PART: u64 = 2;
+const NETWORK_PART: u64 = 2;
 /// Bytes of files on their way in all, and of these those of one client.
 const FILES: u64 = 1024 << 20;
 const CLIENT_FILES: u64 = 512 << 20;
-/// A connection on which nothing was taken for so long does not move: it goes first where room is needed.
+/// A connection whose client took nothing for this long is cut first when the budget is used up.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// The budget of bodies on their way: so many bytes, with those that are on their way already.
 pub(super) fn body_budget(all: u64, before: Option<&Arc<Budget>>) -> Arc<Budget> {
-    let shares = BudgetShares { all, each: all / CLIENT_PART, site: all / SITE_PART };
+    let shares = BudgetShares { all, each: all / CLIENT_PART, network: all / NETWORK_PART };
     Budget::after(before, shares, PATIENCE)
 }
 
 /// That of bodies that are read from files as they are sent.
 pub(super) fn file_budget() -> Arc<Budget> {
-    Budget::new(BudgetShares { all: FILES, each: CLIENT_FILES, site: CLIENT_FILES }, PATIENCE)
+    Budget::new(BudgetShares { all: FILES, each: CLIENT_FILES, network: CLIENT_FILES }, PATIENCE)
 }
 
-/// What of a request its answer depends on.
-pub(super) struct AnswerFacts {
+/// What compression, budgets, metrics and the log need of a request once its handler has taken it.
+pub(super) struct RequestFacts {
     begun: Instant,
     pub(super) method: Method,
     uri: Uri,
@@ -94,7 +94,7 @@ pub(super) struct AnswerFacts {
     encoding: Encoding,
 }
 
-impl AnswerFacts {
+impl RequestFacts {
     /// Of a request that came just now.
     pub(super) fn new(request: &Request) -> Self {
         let (headers, extensions) = (request.headers(), request.extensions());
@@ -114,14 +114,14 @@ impl AnswerFacts {
     }
 }
 
-/// Packs an answer where that is worth it. Where there is no room for that just now, it goes out as it is.
-pub(super) async fn pack(room: &AppState, facts: &AnswerFacts, response: Response) -> Response {
+/// Compresses an answer if that is worth it; if no permit is free for that, it is sent as it is.
+pub(super) async fn compress(app: &AppState, facts: &RequestFacts, response: Response) -> Response {
     let size = match facts.is_head() {
         true => length_without_body(&response),
         false => response.body().size_hint().exact(),
     };
     let size = size.unwrap_or(0);
-    if !is_text(&response) || !(LEAST..=MOST).contains(&size) {
+    if !is_text(&response) || !(MIN_COMPRESSED..=MAX_COMPRESSED).contains(&size) {
         return response;
     }
     let (mut parts, body) = response.into_parts();
@@ -134,27 +134,27 @@ pub(super) async fn pack(room: &AppState, facts: &AnswerFacts, response: Respons
         parts.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(token));
         return Response::from_parts(parts, body);
     }
-    let limit = usize::try_from(MOST).unwrap_or(usize::MAX);
+    let limit = usize::try_from(MAX_COMPRESSED).unwrap_or(usize::MAX);
     // The body is whole and of a known size already.
     let Ok(plain) = to_bytes(body, limit).await else {
         return Response::from_parts(parts, Body::empty());
     };
     let wanted = facts.encoding;
-    let packed = if plain.len() <= AT_ONCE {
-        rendition::quickly(&plain, wanted).ok()
+    let compressed = if plain.len() <= MAX_INLINE {
+        rendition::compress_quickly(&plain, wanted).ok()
     } else {
         let whole = plain.clone();
-        let packing = async move {
-            let blocking = tokio::task::spawn_blocking(move || rendition::quickly(&whole, wanted));
+        let compressing = async move {
+            let blocking = tokio::task::spawn_blocking(move || rendition::compress_quickly(&whole, wanted));
             blocking.await.ok().and_then(Result::ok).ok_or(Problem::from(StoreError::Closed))
         };
-        let work = Work::of_all(WorkKind::Packing);
-        room.admission.run(facts.client, &work, size, packing).await.ok()
+        let work = Work::of_all(WorkKind::Compression);
+        app.admission.run(facts.client, &work, size, compressing).await.ok()
     };
-    let Some(packed) = packed else { return Response::from_parts(parts, Body::from(plain)) };
+    let Some(compressed) = compressed else { return Response::from_parts(parts, Body::from(plain)) };
     parts.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(token));
     parts.headers.remove(header::CONTENT_LENGTH);
-    Response::from_parts(parts, Body::from(packed))
+    Response::from_parts(parts, Body::from(compressed))
 }
 
 /// About how long the body is that an answer to HEAD does not have.
@@ -175,19 +175,19 @@ fn is_text(response: &Response) -> bool {
 }
 
 fn refused(end: BudgetEnd) -> Response {
-    let said = match end {
+    let detail = match end {
         BudgetEnd::Share => {
             "answers are on their way to your address that it does not take; take them first"
         }
         BudgetEnd::All => "too many answers are on their way; ask again soon",
     };
-    Problem::later(said, RETRY_SOON).into_response()
+    Problem::later(detail, RETRY_SOON).into_response()
 }
 
 /// Counts the body of an answer until its client has taken it. What comes bit by bit has bounds of its own.
-pub(super) async fn count(
-    room: &AppState,
-    facts: &AnswerFacts,
+pub(super) async fn hold_body(
+    app: &AppState,
+    facts: &RequestFacts,
     mut response: Response,
 ) -> Response {
     let is_action = !facts.method.is_safe();
@@ -196,7 +196,7 @@ pub(super) async fn count(
     if let Some(file) = file.filter(|_| !facts.is_head()) {
         let thing = (Arc::as_ptr(&file).addr(), file.len());
         let holder = BudgetHolder { client: Some(facts.client), connection, thing, is_action };
-        return match room.file_bodies.take(holder) {
+        return match app.file_bodies.take(holder) {
             Ok(held) => response.map(|_| Body::new(Unsent::of_file(file, held))),
             Err(end) => refused(end),
         };
@@ -207,7 +207,7 @@ pub(super) async fn count(
     let (parts, body) = response.into_parts();
     // It is whole and of a known size already, so it is handed over and not copied.
     let whole = to_bytes(body, usize::MAX).await.unwrap_or_default();
-    match count_bytes(room, (facts.client, connection), is_action, whole) {
+    match count_bytes(app, (facts.client, connection), is_action, whole) {
         Ok(body) => Response::from_parts(parts, body),
         Err(end) => refused(end),
     }
@@ -215,7 +215,7 @@ pub(super) async fn count(
 
 /// A body of these bytes, which are counted until its client has taken them.
 pub(super) fn count_bytes(
-    room: &AppState,
+    app: &AppState,
     (client, connection): (Client, Option<Arc<Connection>>),
     is_action: bool,
     whole: Bytes,
@@ -225,8 +225,8 @@ pub(super) fn count_bytes(
     let holder = BudgetHolder { client: Some(client), connection, thing, is_action };
     // An action was carried out, or refused: "ask again soon" would be untrue.
     let held = match is_action {
-        true => room.bodies.take_anyway(holder),
-        false => room.bodies.take(holder)?,
+        true => app.bodies.take_anyway(holder),
+        false => app.bodies.take(holder)?,
     };
     Ok(Body::new(Unsent::of_memory(whole, held)))
 }
@@ -237,11 +237,11 @@ pub(super) fn logs_every_answer() -> bool {
 }
 
 /// Guards, counts and logs an answer.
-pub(super) fn note(room: &AppState, facts: &AnswerFacts, response: &mut Response) {
-    let AnswerFacts { begun, method, uri, agent, .. } = facts;
+pub(super) fn record_answer(app: &AppState, facts: &RequestFacts, response: &mut Response) {
+    let RequestFacts { begun, method, uri, agent, .. } = facts;
     guard(response.headers_mut());
     let route = response.extensions().get::<MatchedPath>().cloned();
-    if !room.config.server.indexed && html::is_page(response.headers()) {
+    if !app.config.server.indexed && html::is_page(response.headers()) {
         response.headers_mut().insert(X_ROBOTS_TAG, HeaderValue::from_static("noindex"));
     }
     let status = response.status().as_u16();
@@ -251,10 +251,10 @@ pub(super) fn note(room: &AppState, facts: &AnswerFacts, response: &mut Response
     // The last step of a callback is a secret.
     let path = || match route {
         hub::CALLBACK => route.to_owned(),
-        _ => cut(&room.readers.mask(shortened(uri.path(), LOGGED + ReaderToken::LIMIT))),
+        _ => cut(&app.readers.mask(shortened(uri.path(), LOGGED + ReaderToken::LIMIT))),
     };
     let agent = || agent.as_ref().and_then(|value| value.to_str().ok()).map(cut);
-    room.metrics.answered(method, route, status, bytes);
+    app.metrics.answered(method, route, status, bytes);
     let milliseconds = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     let problem = response.extensions().get::<Problem>().filter(|_| status >= 500);
     let reason = problem.map(|problem| problem.detail.as_str());
@@ -290,14 +290,14 @@ async fn in_time(route: Option<&MatchedPath>, request: Request, next: Next) -> R
     let is_safe = request.method().is_safe();
     let answered = tokio::time::timeout(limit, next.run(request)).await;
     answered.unwrap_or_else(|_| {
-        let said = format!("no answer was ready within {} seconds", limit.as_secs());
+        let detail = format!("no answer was ready within {} seconds", limit.as_secs());
         if is_safe {
-            return Problem::later(said, RETRY_SOON).into_response();
+            return Problem::later(detail, RETRY_SOON).into_response();
         }
         // To ask again would begin it twice.
-        let said =
-            format!("{said}; what was begun goes on: see what came of it before you ask again");
-        Problem::new(StatusCode::GATEWAY_TIMEOUT, said).into_response()
+        let detail =
+            format!("{detail}; what was begun goes on: see what came of it before you ask again");
+        Problem::new(StatusCode::GATEWAY_TIMEOUT, detail).into_response()
     })
 }
 

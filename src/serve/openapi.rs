@@ -53,10 +53,10 @@ pub fn api_description(base: &str) -> Value {
     (status = 200, description = "OpenAPI 3.1.", body = Object),
     Unchanged,
 ))]
-pub(super) async fn document(State(room): State<SharedState>, asked: HeaderMap) -> Answer {
-    let describe = || api_description(&room.site.at("")).to_string().into();
-    let text = room.description.get_or_init(describe).clone();
-    html::whole(&asked, "application/json", "public, max-age=3600", text)
+pub(super) async fn document(State(app): State<SharedState>, request_headers: HeaderMap) -> Answer {
+    let describe = || api_description(&app.site.at("")).to_string().into();
+    let text = app.description.get_or_init(describe).clone();
+    html::whole(&request_headers, "application/json", "public, max-age=3600", text)
 }
 
 type Responses = BTreeMap<String, RefOr<Response>>;
@@ -159,8 +159,8 @@ pub(super) fn finish(document: &mut Value, base: &str) {
     if let Value::Object(schemas) = &mut schemas {
         finish_schemas(schemas, &mut paths);
     }
-    each_object(&mut paths, &mut widen);
-    each_object(&mut schemas, &mut widen);
+    each_object(&mut paths, &mut remove_integer_format);
+    each_object(&mut schemas, &mut remove_integer_format);
     let responses = refusals().map(|(name, response)| (name.to_owned(), answers::value(&response)));
     document["paths"] = paths;
     document["components"] = json!({
@@ -177,7 +177,7 @@ fn finish_path(path: &str, item: &mut Value) {
         operation["tags"] = json!([if is_open { "reading" } else { "administration" }]);
         let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
         for parameter in parameters.into_iter().flatten() {
-            // It is left out or has a value.
+            // A parameter is absent or has a value, and is never null.
             forbid_null(&mut parameter["schema"]);
         }
         if let Some(content) = operation.pointer_mut("/requestBody/content") {
@@ -239,15 +239,15 @@ fn finish_schemas(schemas: &mut Map<String, Value>, paths: &mut Value) {
     for value in schemas.values_mut().chain([&mut *paths]) {
         each_object(value, &mut |object| flatten(object, &parts));
     }
-    let mut taken = BTreeSet::new();
+    let mut sent = BTreeSet::new();
     for operation in paths.as_object().into_iter().flatten().flat_map(|(_, item)| item.as_object())
     {
         let bodies = operation.values().filter_map(|operation| operation.get("requestBody"));
-        bodies.for_each(|body| add_references(body, schemas, &mut taken));
+        bodies.for_each(|body| add_references(body, schemas, &mut sent));
     }
     for (name, schema) in schemas.iter_mut() {
-        let is_taken = taken.contains(name);
-        each_object(schema, &mut |object| close(object, is_taken));
+        let is_sent = sent.contains(name);
+        each_object(schema, &mut |object| close_object(object, is_sent));
     }
     let mut named = BTreeSet::new();
     let lines = LINES.map(|name| json!({ "$ref": format!("{SCHEMAS}{name}") }));
@@ -310,8 +310,8 @@ fn flatten(object: &mut Map<String, Value>, schemas: &Map<String, Value>) {
     }
 }
 
-/// Takes the width of an integer away: that of the type which it is told from may be narrower than what is written.
-fn widen(object: &mut Map<String, Value>) {
+/// Removes the `format` of an integer: the width of the Rust type may be narrower than the numbers that are written.
+fn remove_integer_format(object: &mut Map<String, Value>) {
     let is_integer = |kind: &Value| kind == "integer";
     let kinds = object.get("type").and_then(Value::as_array).map(Vec::as_slice);
     let is_one = kinds.is_some_and(|kinds| kinds.iter().any(is_integer));
@@ -320,13 +320,13 @@ fn widen(object: &mut Map<String, Value>) {
     }
 }
 
-/// Says of an object that it has no other members, and of an answer, which is no part of what is `taken` from clients,
-/// that it has those that may be null: as null.
-fn close(object: &mut Map<String, Value>, is_taken: bool) {
+/// Sets `additionalProperties: false` on an object. In answers (not `is_sent`: never sent by clients) also makes
+/// nullable members `required`, since they are written as null.
+fn close_object(object: &mut Map<String, Value>, is_sent: bool) {
     let Some(Value::Object(members)) = object.get("properties") else { return };
     let nullable = members.iter().filter(|(_, member)| is_nullable(member));
     let mut required: BTreeSet<String> = nullable.map(|(name, _)| name.clone()).collect();
-    if is_taken {
+    if is_sent {
         required.clear();
     }
     let others = object.get("required").and_then(Value::as_array);

@@ -25,9 +25,9 @@ pub(crate) use on_demand::NOT_NOW;
 pub use preview::{AddressPreview, FeedPreview, FoundFeed};
 pub(crate) use records::{is_filed, refuse_if_filed};
 
-use super::{AskedFeeds, Cache};
+use super::{FeedDemand, Cache};
 use notes::NoteBoard;
-use records::{check_shared_feeds, known, taken};
+use records::{check_shared_feeds, find_record, name_taken};
 use std::sync::Arc;
 use tidegate_config::{Config, FeedSettings};
 use tidegate_core::clock::Clock;
@@ -45,8 +45,8 @@ use tokio::sync::{Mutex, Semaphore, watch};
 /// How many documents that may become feeds are read at a time.
 const FIRST_DOCUMENTS: usize = 2;
 
-/// What a reload replaces.
-pub struct InForce {
+/// The part of the operator that a reload replaces: the configuration and what is made from it.
+pub struct ActiveConfig {
     /// With the address that this gateway has for others; without feeds, which the store has, and without readers, whose
     /// tokens are kept nowhere.
     pub config: Config,
@@ -55,7 +55,7 @@ pub struct InForce {
     pub(super) hub: Option<Hub>,
 }
 
-impl InForce {
+impl ActiveConfig {
     /// What follows from this configuration.
     pub fn new(config: &Config, public_url: &str, services: Services, hub: Option<Hub>) -> Self {
         let mut config = Config { feeds: Vec::new(), readers: Vec::new(), ..config.clone() };
@@ -69,14 +69,14 @@ pub struct Operator {
     pub(super) store: Arc<Store>,
     pub(super) clock: Arc<dyn Clock>,
     pub poller: Poller,
-    in_force: watch::Sender<Arc<InForce>>,
+    active_config: watch::Sender<Arc<ActiveConfig>>,
     /// The sites that were warned of lately, since they do not answer what is passed on to them.
     silent: Cache<String, ()>,
     /// So many first documents are read at a time.
     first_documents: Arc<Semaphore>,
-    /// When feeds that requests made were last asked for.
-    pub asked: AskedFeeds,
-    usual_feeds: on_demand::UsualFeeds,
+    /// How much the feeds that requests made are asked for.
+    pub demand: FeedDemand,
+    common_path_feeds: on_demand::CommonPathFeeds,
     /// One export at a time.
     exporting: Arc<Semaphore>,
     /// One change of the feeds at a time, so that store and poller agree.
@@ -90,38 +90,37 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// The operator of a gateway.
     pub fn new(
         store: Arc<Store>,
         clock: Arc<dyn Clock>,
         poller: Poller,
-        in_force: InForce,
+        active_config: ActiveConfig,
     ) -> Self {
         Self {
             store,
             clock,
             poller,
-            in_force: watch::Sender::new(Arc::new(in_force)),
-            silent: Cache::lasting(on_demand::SILENT_SITES, on_demand::WARNING_PAUSE),
+            active_config: watch::Sender::new(Arc::new(active_config)),
+            silent: Cache::with_ttl(on_demand::SILENT_SITES, on_demand::WARNING_PAUSE),
             first_documents: Arc::new(Semaphore::new(FIRST_DOCUMENTS)),
-            asked: AskedFeeds::default(),
-            usual_feeds: Cache::lasting(on_demand::USUAL_FEEDS, on_demand::USUAL_FEED_AGE),
+            demand: FeedDemand::default(),
+            common_path_feeds: Cache::with_ttl(on_demand::COMMON_PATH_FEEDS, on_demand::COMMON_PATH_FEED_AGE),
             exporting: Arc::new(Semaphore::new(1)),
             changing: Mutex::default(),
             gathered: NoteBoard::default(),
             lists: NoteBoard::default(),
-            absent: standing::no_absent_items(),
+            absent: standing::new_absent_items_cache(),
         }
     }
 
     /// What the configuration says, and what follows from it.
-    pub fn in_force(&self) -> Arc<InForce> {
-        Arc::clone(&self.in_force.borrow())
+    pub fn active_config(&self) -> Arc<ActiveConfig> {
+        Arc::clone(&self.active_config.borrow())
     }
 
-    /// Goes on with another configuration.
-    pub fn go_on_with(&self, in_force: InForce) {
-        self.in_force.send_replace(Arc::new(in_force));
+    /// Replaces the configuration (a reload).
+    pub fn replace_config(&self, active_config: ActiveConfig) {
+        self.active_config.send_replace(Arc::new(active_config));
     }
 
     /// Checks that a feed is polled and that there is space for what comes; `without`: what to say where it has no url.
@@ -137,7 +136,6 @@ impl Operator {
         Err(OperatorError::conflict(format!("the feed {feed} {why}")))
     }
 
-    /// One feed.
     pub async fn status(&self, feed: &FeedName) -> Result<FeedStatus, OperatorError> {
         let found = self.statuses(std::slice::from_ref(feed)).await?.pop();
         found.ok_or_else(|| OperatorError::unknown_feed(feed))
@@ -159,19 +157,19 @@ impl Operator {
         mode: PutMode,
     ) -> Result<bool, OperatorError> {
         let FeedSettings { url, options, access, private, adds_feeds, .. } = settings;
-        let (_one, feeds) = self.turn().await?;
+        let (_guard, feeds) = self.lock_feeds().await?;
         check_shared_feeds(feed, &options.sharing, &feeds)?;
         // A local feed may have none.
         let url = url.map(String::from).unwrap_or_default();
         let before = feeds.get(feed).map(|record| FeedRecord::clone(record));
         if let Some(before) = &before {
             if mode == PutMode::Add {
-                return Err(taken(before));
+                return Err(name_taken(before));
             }
             refuse_if_filed(before)?;
             if mode == PutMode::Change && before.standing == FeedStanding::Gone {
-                let said = format!("the feed {feed} was deleted; PUT brings it back");
-                return Err(OperatorError::conflict(said));
+                let detail = format!("the feed {feed} was deleted; PUT brings it back");
+                return Err(OperatorError::conflict(detail));
             }
         }
         if before.is_none() {
@@ -207,8 +205,8 @@ impl Operator {
 
     /// Stops a feed for good, and tells who subscribed to it; with `purge` its data go too. Durable on return.
     pub async fn delete(&self, feed: &FeedName, purge: bool) -> Result<(), OperatorError> {
-        let (turn, feeds) = self.turn().await?;
-        let before = known(&feeds, feed)?;
+        let (guard, feeds) = self.lock_feeds().await?;
+        let before = find_record(&feeds, feed)?;
         refuse_if_filed(&before)?;
         let mut record = before.clone();
         // First of all, so that a crash on the way leaves a feed that is gone: its purge can be
@@ -219,7 +217,7 @@ impl Operator {
         self.write(&record, &feeds).await?;
         self.poller.remove(feed).await?;
         if before.adds_feeds {
-            self.let_go(feed, &feeds).await?;
+            self.release_members(feed, &feeds).await?;
         }
         if purge {
             self.store.purge_feed(feed).await?;
@@ -227,8 +225,8 @@ impl Operator {
             self.store.put_feed(&record).await?;
         }
         // The hub may write for long: other changes of the feeds go on.
-        drop(turn);
-        if let Some(hub) = &self.in_force().hub
+        drop(guard);
+        if let Some(hub) = &self.active_config().hub
             && let Err(error) = hub.set_webhook(feed, None).await
         {
             tracing::warn!(%feed, %error, "the webhook of a feed that was deleted could not be ended");
@@ -238,8 +236,8 @@ impl Operator {
 
     /// Stops polling a feed, which is served as it is, or goes on with it. Durable on return.
     pub async fn pause(&self, feed: &FeedName, paused: bool) -> Result<(), OperatorError> {
-        let (_one, feeds) = self.turn().await?;
-        let before = known(&feeds, feed)?;
+        let (_guard, feeds) = self.lock_feeds().await?;
+        let before = find_record(&feeds, feed)?;
         refuse_if_filed(&before)?;
         if before.standing == FeedStanding::Gone {
             return Err(OperatorError::conflict(format!("the feed {feed} was deleted")));
@@ -273,8 +271,8 @@ impl Operator {
         })
     }
 
-    /// Begins to walk through the publisher's older documents, goes on with a walk that stopped, or
-    /// stops one. Answers when it is in its line.
+    /// Begins to walk through the publisher's older documents, continues a walk that stopped, or stops one. Returns
+    /// once the order is queued.
     pub async fn backfill(&self, feed: &FeedName, order: WalkOrder) -> Result<(), OperatorError> {
         self.check_polled(feed, "has no url, so nobody has older documents of it").await?;
         Ok(self.poller.walk(feed, order).await?)
@@ -283,7 +281,7 @@ impl Operator {
     /// Decides about a held document.
     pub async fn hold(&self, feed: &FeedName, decision: Decision) -> Result<(), OperatorError> {
         let record = self.record(feed).await?;
-        self.decide_and_commit(&record, &[], |round| match judge::decide(round, decision).change {
+        self.decide_and_commit(&record, &[], |observation| match judge::decide(observation, decision).change {
             None => Err(OperatorError::conflict(format!("nothing of the feed {feed} is held"))),
             change => Ok((change, ())),
         })

@@ -29,7 +29,6 @@ use tidegate_store::StoreError;
 use tokio::runtime::Handle;
 use write::{ListedFeed, until, write};
 
-/// The media type.
 const MEDIA_TYPE: &str = Container::Opml.media_type();
 
 /// What is asked for.
@@ -76,41 +75,41 @@ fn moment(text: &str) -> Option<Time> {
     Unchanged,
 ))]
 pub(super) async fn document(
-    State(room): State<SharedState>,
+    State(app): State<SharedState>,
     (audience, client): (Audience, Client),
-    TypedQuery(asked): TypedQuery<OpmlQuery>,
+    TypedQuery(opml_query): TypedQuery<OpmlQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     // Before the list is read: what changes meanwhile makes another one.
-    let revision = Revision(room.index().await?.list_revision);
-    let listing = room.directory.listing().await?;
+    let revision = Revision(app.index().await?.list_revision);
+    let listing = app.directory.listing().await?;
     let feeds = u64::try_from(listing.len()).unwrap_or(u64::MAX);
     let work = Work::of_all(WorkKind::Subscriptions);
-    let tells = asked == OpmlQuery::ALL && audience.is_public();
-    let ask = WorkRequest { tells, ..room.admission.request(client, work, feeds) };
-    let kind = DocumentKind::Subscriptions(asked);
+    let records_cost = opml_query == OpmlQuery::ALL && audience.is_public();
+    let work_request = WorkRequest { records_cost, ..app.admission.request(client, work, feeds) };
+    let kind = DocumentKind::Subscriptions(opml_query);
     let key = DocumentKey { audience: audience.key(), feed: None, kind };
-    let make = || make(Arc::clone(&room), listing, audience, asked);
-    let list = room.documents.get(key, Some(revision), ask, make).await?;
+    let make = || make(Arc::clone(&app), listing, audience, opml_query);
+    let list = app.documents.get(key, Some(revision), work_request, make).await?;
     let list = list.encoded().ok_or(StoreError::Closed)?;
     Ok(list.answer(&headers, Some(LastModified::seen(list.shown, Time::MAX))))
 }
 
-/// Makes a list where that keeps nobody waiting: all feeds are looked at.
+/// Makes a list on a blocking thread, since it goes through all feeds.
 async fn make(
-    room: SharedState,
+    app: SharedState,
     listing: Arc<Listing>,
     audience: Audience,
-    asked: OpmlQuery,
+    opml_query: OpmlQuery,
 ) -> Result<Rendition, Problem> {
     let runtime = Handle::current();
     make_on_thread("the list of subscriptions", move || {
         // States are in memory, so that nothing is waited for.
-        let entries = runtime.block_on(collect(&room, (&listing, &audience), asked.upstream))?;
-        let query = if asked.upstream { "?upstream=1" } else { "" };
+        let entries = runtime.block_on(collect(&app, (&listing, &audience), opml_query.upstream))?;
+        let query = if opml_query.upstream { "?upstream=1" } else { "" };
         let whole = audience.site.at(&format!("/subscriptions.opml{query}"));
-        let text = write(&entries, asked, room.store.endpoint(), &whole);
-        let shown = until(&entries).unwrap_or(Time::MIN).min(room.clock.now());
+        let text = write(&entries, opml_query, app.store.endpoint(), &whole);
+        let shown = until(&entries).unwrap_or(Time::MIN).min(app.clock.now());
         Ok(Rendition::build_quickly(text, MEDIA_TYPE, shown)?.with([
             (header::CACHE_CONTROL, HeaderValue::from_static("public, no-cache")),
             (header::VARY, HeaderValue::from_static("Accept-Encoding")),
@@ -121,7 +120,7 @@ async fn make(
 
 /// The feeds that a list has.
 async fn collect(
-    room: &AppState,
+    app: &AppState,
     (listing, audience): (&Listing, &Audience),
     upstream: bool,
 ) -> Result<Vec<ListedFeed>, StoreError> {
@@ -138,7 +137,7 @@ async fn collect(
         }
         let state = match record.is_unlisted() {
             true => None,
-            false => room.store.state(&record.name).await?,
+            false => app.store.state(&record.name).await?,
         };
         // Who subscribes to a feed wants one, whatever it is made of.
         let is_list = state.as_ref().is_some_and(|state| state.format == Format::Opml);

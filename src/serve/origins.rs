@@ -13,8 +13,8 @@ mod places;
 mod slots;
 
 pub use self::admitted::OriginSettings;
-pub(super) use self::admitted::{AdmittedSite, FeedThere, FeedTraits, FoundAddress, HeaderRule};
-pub use self::places::AskedFeeds;
+pub(super) use self::admitted::{AdmittedSite, DiscoveredFeed, FeedTraits, FoundAddress, HeaderRule};
+pub use self::places::FeedDemand;
 pub(super) use self::places::{FeedPlaces, PlaceRules};
 
 use self::looks::Looks;
@@ -24,7 +24,7 @@ pub(super) use self::pages::document_or_page;
 pub(super) use self::pass::PassOutcome;
 use self::pass::ServedOrigin;
 use self::slots::{SiteSlots, Uploads};
-use super::audience::AskedPath;
+use super::audience::OriginalPath;
 use super::reading::FETCH_DEST;
 use super::{ListenerSite, Problem, SharedState, prefers_html, router, shown_pages};
 use axum::body::Body;
@@ -146,13 +146,13 @@ fn host<'r>(uri: &'r Uri, headers: &'r HeaderMap) -> Option<&'r str> {
 }
 
 /// The answer to any request: what is an origin's is answered here, all else by `next`.
-pub(super) async fn enter(room: &SharedState, request: Request, next: &ListenerSite) -> Response {
-    let found = room.origins.find(&request);
+pub(super) async fn enter(app: &SharedState, request: Request, next: &ListenerSite) -> Response {
+    let found = app.origins.find(&request);
     let (origin, rest) = match found.map(|(origin, rest)| (origin, rest.map(str::to_owned))) {
-        None if !room.directory.rules.paths.is_empty() => {
-            return at_path(room, request, next).await;
+        None if !app.directory.rules.paths.is_empty() => {
+            return at_path(app, request, next).await;
         }
-        None => return next.route(request).await,
+        None => return next.answer_own(request).await,
         Some(found) => found,
     };
     if let Err(problem) = router::check_host(&request) {
@@ -166,13 +166,13 @@ pub(super) async fn enter(room: &SharedState, request: Request, next: &ListenerS
         PassMode::Redirect => request.map(|_| Body::empty()),
     };
     // In a box: what is none of a site would be moved about with all that this needs.
-    let answered = Box::pin(answer(room, (origin, &rest), request, next)).await;
+    let answered = Box::pin(answer(app, (origin, &rest), request, next)).await;
     let (answer, outcome) = answered.unwrap_or_else(|problem| {
         let outcome = pass::outcome_of_error(&problem);
         let answer = problem.into_response();
         (if is_page { shown_pages::show_problem(answer, None) } else { answer }, outcome)
     });
-    room.metrics.passed(&config.name, outcome).inc();
+    app.metrics.passed(&config.name, outcome).inc();
     tracing::debug!(
         origin = %config.name,
         %method,
@@ -185,17 +185,17 @@ pub(super) async fn enter(room: &SharedState, request: Request, next: &ListenerS
 }
 
 /// A feed at a path of its own.
-async fn at_path(room: &SharedState, request: Request, next: &ListenerSite) -> Response {
+async fn at_path(app: &SharedState, request: Request, next: &ListenerSite) -> Response {
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     let listing = match is_read {
-        true => room.directory.listing().await.ok(),
+        true => app.directory.listing().await.ok(),
         false => None,
     };
-    let address = room.site.at(request.uri().path());
+    let address = app.site.at(request.uri().path());
     let name = listing.and_then(|all| all.places.feed_at(&address).cloned());
-    let Some(name) = name else { return next.route(request).await };
+    let Some(name) = name else { return next.answer_own(request).await };
     let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
-    next.route(as_feed(request, &name, &query)).await
+    next.answer_own(as_feed(request, &name, &query)).await
 }
 
 /// Where the place of an origin leads whose slash was left out.
@@ -213,8 +213,8 @@ fn with_slash(uri: &Uri) -> Response {
 
 /// The same request, as one for the reader view of a feed, by whoever it is.
 fn as_feed(mut request: Request, name: &FeedName, query: &str) -> Request {
-    let asked = AskedPath(request.uri().path().to_owned());
-    request.extensions_mut().insert(asked);
+    let original_path = OriginalPath(request.uri().path().to_owned());
+    request.extensions_mut().insert(original_path);
     if let Ok(uri) = format!("/feeds/{name}{query}").parse() {
         *request.uri_mut() = uri;
     }
@@ -228,75 +228,75 @@ fn as_feed(mut request: Request, name: &FeedName, query: &str) -> Request {
 
 /// The answer to a request for an origin; a problem is one of the gateway's own.
 async fn answer(
-    room: &SharedState,
+    app: &SharedState,
     (origin, rest): (&ServedOrigin, &str),
     request: Request,
     next: &ListenerSite,
 ) -> Result<(Response, PassOutcome), Problem> {
     let (method, site) = (request.method(), &origin.site);
     if matches!(*method, Method::CONNECT | Method::TRACE) {
-        let said = format!("{method} is not passed on");
-        return Err(Problem::new(StatusCode::METHOD_NOT_ALLOWED, said));
+        let detail = format!("{method} is not passed on");
+        return Err(Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail));
     }
     if !request.uri().path().starts_with('/') {
         return Err(Problem::new(StatusCode::BAD_REQUEST, "the request names no path"));
     }
     if has_other_coding(request.headers()) {
-        let said = "the request has a transfer coding other than chunked";
-        return Err(Problem::new(StatusCode::NOT_IMPLEMENTED, said));
+        let detail = "the request has a transfer coding other than chunked";
+        return Err(Problem::new(StatusCode::NOT_IMPLEMENTED, detail));
     }
-    if room.origins.via.is_in(request.headers()) {
-        let said = "the request came through this gateway before: the origin's url leads back here";
-        return Err(Problem::new(StatusCode::LOOP_DETECTED, said));
+    if app.origins.via.is_in(request.headers()) {
+        let detail = "the request came through this gateway before: the origin's url leads back here";
+        return Err(Problem::new(StatusCode::LOOP_DETECTED, detail));
     }
     let url = site.upstream(rest, request.uri().query());
     let url = url.map_err(|fault| Problem::new(StatusCode::BAD_REQUEST, fault.to_string()))?;
     let target = site.target(rest, request.uri().query());
     let (site, slots) = (Arc::clone(site), Arc::clone(&origin.slots));
-    let asked = OriginRequest { site, url, target, slots };
+    let origin_request = OriginRequest { site, url, target, slots };
     if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
-        let first_wait = asked.site.config().first_wait;
-        room.origins.looks.made(&asked.url, first_wait).await;
-        if let Some(name) = served_feed(room, &asked.url).await? {
+        let first_wait = origin_request.site.config().first_wait;
+        app.origins.looks.wait_for_look(&origin_request.url, first_wait).await;
+        if let Some(name) = served_feed(app, &origin_request.url).await? {
             let (parts, body) = request.into_parts();
-            let reading = making::read_again(room, &asked, &name, &parts);
+            let reading = making::read_again(app, &origin_request, &name, &parts);
             // Whatever became of it, what there is is served.
             let _ = timeout(first_wait, Box::pin(reading)).await;
             let request = Request::from_parts(parts, body);
-            return Ok(Box::pin(feed(room, &asked, &name, request, next)).await);
+            return Ok(Box::pin(feed(app, &origin_request, &name, request, next)).await);
         }
     }
-    match asked.site.config().passes {
-        PassMode::Through => pass::pass(room, &asked, request).await,
-        PassMode::Redirect => pass::redirect(room, &asked, &request),
+    match origin_request.site.config().passes {
+        PassMode::Through => pass::pass(app, &origin_request, request).await,
+        PassMode::Redirect => pass::redirect(app, &origin_request, &request),
     }
 }
 
 /// The feed at an address of an origin, where it has a document or was deleted.
-async fn served_feed(room: &SharedState, url: &Url) -> Result<Option<FeedName>, StoreError> {
-    let listing = room.directory.listing().await?;
+async fn served_feed(app: &SharedState, url: &Url) -> Result<Option<FeedName>, StoreError> {
+    let listing = app.directory.listing().await?;
     let name = listing.places.feed_of(url);
     let Some(record) = name.and_then(|name| listing.get(name)) else { return Ok(None) };
-    if record.standing == FeedStanding::Gone || room.store.state(&record.name).await?.is_some() {
+    if record.standing == FeedStanding::Gone || app.store.state(&record.name).await?.is_some() {
         return Ok(Some(record.name.clone()));
     }
-    room.note_asked_for(record);
+    app.note_asked_for(record);
     Ok(None)
 }
 
 /// The reader view of a feed at its publisher's address.
 async fn feed(
-    room: &SharedState,
-    asked: &OriginRequest,
+    app: &SharedState,
+    origin_request: &OriginRequest,
     name: &FeedName,
     request: Request,
     next: &ListenerSite,
 ) -> (Response, PassOutcome) {
-    let is_json = room.site.places.load().is_json(name);
+    let is_json = app.site.places.load().is_json(name);
     let query = if is_json { "?as=jsonfeed" } else { "" };
-    let is_publishers_own = matches!(asked.site.config().place, OriginPlace::Host(_));
+    let is_publishers_own = matches!(origin_request.site.config().place, OriginPlace::Host(_));
     let is_shown = is_publishers_own && prefers_html(request.headers());
-    let mut answer = next.route(as_feed(request, name, query)).await;
+    let mut answer = next.answer_own(as_feed(request, name, query)).await;
     if is_shown {
         show_as_xml(answer.headers_mut());
     }

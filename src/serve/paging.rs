@@ -136,14 +136,14 @@ pub(super) struct PagePlace {
 
 impl PagePlace {
     /// The place of a page that was asked for; the last page where it is behind that.
-    fn new(matches: usize, asked: usize) -> Self {
+    fn new(matches: usize, wanted: usize) -> Self {
         let pages = matches.div_ceil(PAGE).max(1);
-        Self { matches, page: asked.clamp(1, pages), pages }
+        Self { matches, page: wanted.clamp(1, pages), pages }
     }
 
     /// The entries of the page that was asked for, and where that is among all.
-    pub(super) fn cut<T>(all: Vec<T>, asked: usize) -> (impl Iterator<Item = T>, Self) {
-        let place = Self::new(all.len(), asked);
+    pub(super) fn cut<T>(all: Vec<T>, wanted: usize) -> (impl Iterator<Item = T>, Self) {
+        let place = Self::new(all.len(), wanted);
         (all.into_iter().skip(place.skipped()).take(PAGE), place)
     }
 

@@ -13,7 +13,7 @@ use super::conditional::add;
 use super::feeds::{ContainerParams, unreadable};
 use super::openapi::ArchivedDocument;
 use super::{
-    AppState, AskedView, Audience, Client, DocumentForm, DocumentKind, Gone, LastModified,
+    AppState, RequestedView, Audience, Client, DocumentForm, DocumentKind, Gone, LastModified,
     NotFound, Problem, ReadPlan, Rendition, ServedFeed, SharedState, Unchanged, UnwrittenDocument,
     ViewQuery, ViewRequest, Work, WorkKind, WorkRequest, kept_items,
 };
@@ -33,33 +33,33 @@ use tidegate_format::render::{
 };
 use tidegate_store::{Past, PastSelect, Select, View};
 
-/// Until a time is so far back, a change that was seen before it may still be on its way into the
-/// store.
-const SETTLED: Duration = Duration::from_secs(300);
+/// The age from which a time in the past is final. Before that, a change that was observed earlier may not be committed
+/// yet.
+const FINAL_AGE: Duration = Duration::from_secs(300);
 /// The past changes by redaction only, so it may be kept for a day, as archives may.
-const SETTLED_FRESH: HeaderValue = HeaderValue::from_static("public, max-age=86400");
-const UNSETTLED_FRESH: HeaderValue = HeaderValue::from_static("public, no-cache");
+const FINAL_CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, max-age=86400");
+const RECENT_CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, no-cache");
 /// RFC 7089 section 2.1.1.
 const MEMENTO_DATETIME: HeaderName = HeaderName::from_static("memento-datetime");
 
 impl AppState {
     async fn memento(
         self: &Arc<Self>,
-        asked: &AskedView<'_>,
+        requested: &RequestedView<'_>,
         at: Time,
     ) -> Result<Arc<Rendition>, Problem> {
-        let AskedView { record, request, state, client, .. } = *asked;
+        let RequestedView { record, request, state, client, .. } = *requested;
         let kind = DocumentKind::Past { upstream: record.upstream_key(), request, at };
         let key = (record.key(kind), Some(state.revision));
         let is_list = state.format == Format::Opml;
-        let make = move |room: Arc<Self>, record: ServedFeed| async move {
-            room.build_memento(&record, request, at, is_list).await
+        let make = move |app: Arc<Self>, record: ServedFeed| async move {
+            app.build_memento(&record, request, at, is_list).await
         };
         // The past may have had any number of items; as many as there are now is the best guess.
         let items = kept_items(state);
         let work = Work::new(&record.name, WorkKind::Past(request.kind));
-        let ask = WorkRequest { tells: true, ..self.admission.request(client, work, items) };
-        self.encoded(record, key, ask, make).await
+        let work_request = WorkRequest { records_cost: true, ..self.admission.request(client, work, items) };
+        self.encoded(record, key, work_request, make).await
     }
 
     async fn build_memento(
@@ -78,12 +78,12 @@ impl AppState {
         };
         let mut view = match self.store.past(&record.name, select, at).await? {
             Some(Past::Then(view)) => *view,
-            Some(Past::Unknown { back_to }) => return Err(unknown(at, back_to)),
-            None => return Err(unknown(at, None)),
+            Some(Past::Unknown { back_to }) => return Err(not_kept(at, back_to)),
+            None => return Err(not_kept(at, None)),
         };
-        // A list is told whole, so that everything stands where it stood.
-        let is_told_whole = request.form.container(view.state.format) == Container::Opml;
-        let whole = is_told_whole.then(|| view.items.clone());
+        // A list (OPML) is written whole, so that each outline keeps its position.
+        let is_list = request.form.container(view.state.format) == Container::Opml;
+        let whole = is_list.then(|| view.items.clone());
         let (deleted, bounds) = match request.kind {
             ViewKind::Sync => {
                 cut_to_window(&mut view, at, self.config.publish.window, request.seen)?
@@ -115,7 +115,7 @@ impl AppState {
     }
 }
 
-fn unknown(at: Time, back_to: Option<Time>) -> Problem {
+fn not_kept(at: Time, back_to: Option<Time>) -> Problem {
     Problem::not_found(match back_to {
         Some(back_to) => format!(
             "what this feed said at {at} is not kept, or it said nothing yet; it can be read back \
@@ -127,27 +127,27 @@ fn unknown(at: Time, back_to: Option<Time>) -> Problem {
 
 /// The answer to `?as-of=`.
 pub(super) async fn answer_past(
-    room: &SharedState,
-    asked: &AskedView<'_>,
+    app: &SharedState,
+    requested: &RequestedView<'_>,
     (at, vary): (Time, HeaderValue),
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
-    let now = room.clock.now();
+    let now = app.clock.now();
     if at > now {
-        let said = format!("as-of, {at}, is in the future: it is {now}");
-        return Err(Problem::parameter("as-of", said));
+        let detail = format!("as-of, {at}, is in the future: it is {now}");
+        return Err(Problem::parameter("as-of", detail));
     }
-    let rendition = room.memento(asked, at).await?;
-    let settled = at < now.minus(SETTLED);
+    let rendition = app.memento(requested, at).await?;
+    let is_final = at < now.minus(FINAL_AGE);
     // An earlier date says nothing here: after a redaction the same past has other bytes.
     let mut response = rendition.answer(headers, Some(LastModified::vague(rendition.shown)));
-    let fresh = if settled { SETTLED_FRESH } else { UNSETTLED_FRESH };
+    let fresh = if is_final { FINAL_CACHE_CONTROL } else { RECENT_CACHE_CONTROL };
     response.headers_mut().insert(header::CACHE_CONTROL, fresh);
     response.headers_mut().insert(header::VARY, vary);
     Ok(response)
 }
 
-/// What a document of the past says to be deleted, and `since` and `until` of its `sx:sharing`.
+/// The deletions that a document of the past shows, and the `since` and `until` of its `sx:sharing`.
 type PastWindow = (Vec<Deletion>, (Option<Tick>, Option<Tick>));
 
 /// Cuts a view of every item and tombstone of then to the window that ended at `at`, or to what came in it after the tick
@@ -180,7 +180,7 @@ fn cut_to_window(
 }
 
 /// How many times the size that it has on disk an archive takes in memory while it is rendered.
-const TIMES_ON_DISK: u64 = 8;
+const COST_FACTOR: u64 = 8;
 
 impl AppState {
     async fn archived(
@@ -195,16 +195,16 @@ impl AppState {
         // What was sealed stays as it is whatever comes to the feed.
         let key = (record.key(kind), None);
         let read = place.clone();
-        let make = move |room: Arc<Self>, record: ServedFeed| async move {
-            let archive = room.store.archive(&record.name, &read.note.id).await?;
+        let make = move |app: Arc<Self>, record: ServedFeed| async move {
+            let archive = app.store.archive(&record.name, &read.note.id).await?;
             let archive = archive.ok_or_else(dropped)?;
-            room.write_document(document(&record, &read, archive, form)).await
+            app.write_document(document(&record, &read, archive, form)).await
         };
         // Its size on disk, with what is read and what is written of it.
-        let cost = place.note.bytes.saturating_mul(TIMES_ON_DISK);
+        let cost = place.note.bytes.saturating_mul(COST_FACTOR);
         let work = Work::new(&record.name, WorkKind::Archive);
-        let ask = WorkRequest { client, work, cost, tells: false };
-        self.encoded(record, key, ask, make).await
+        let work_request = WorkRequest { client, work, cost, records_cost: false };
+        self.encoded(record, key, work_request, make).await
     }
 }
 
@@ -258,35 +258,35 @@ fn document(
     responses(ArchivedDocument, Unchanged, NotFound, Gone)
 )]
 pub(super) async fn archive(
-    State(room): State<SharedState>,
+    State(app): State<SharedState>,
     (audience, client): (Audience, Client),
     path: Result<Path<(String, String)>, PathRejection>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let (name, id) = path.map_err(unreadable)?.0;
-    let record = room.served_feed(&name, &audience).await?;
+    let record = app.served_feed(&name, &audience).await?;
     let unknown =
         || Problem::not_found(format!("the feed {} has no archive of that id", record.name));
     let id = ArchiveId::new(&id).map_err(|_| unknown())?;
-    let asked = ViewQuery::read(ViewKind::Reader, query.as_deref().unwrap_or_default())?;
-    if asked.as_of.is_some() {
-        let said = "an archive is a fixed document that says the same at all times; as-of is for \
+    let view_query = ViewQuery::read(ViewKind::Reader, query.as_deref().unwrap_or_default())?;
+    if view_query.as_of.is_some() {
+        let detail = "an archive is a fixed document that says the same at all times; as-of is for \
                     the reader, the sync and the complete view";
-        return Err(Problem::parameter("as-of", said));
+        return Err(Problem::parameter("as-of", detail));
     }
-    let form = room.site.form(asked.dialect, asked.container);
-    let place = room.store.archive_place(&record.name, &id).await?.ok_or_else(unknown)?;
+    let form = app.site.form(view_query.dialect, view_query.container);
+    let place = app.store.archive_place(&record.name, &id).await?.ok_or_else(unknown)?;
     if place.note.dropped {
         return Err(dropped());
     }
-    let rendition = room.archived(&record, &place, form, client).await?;
-    let modified = LastModified::seen(rendition.shown, room.clock.now());
+    let rendition = app.archived(&record, &place, form, client).await?;
+    let modified = LastModified::seen(rendition.shown, app.clock.now());
     Ok(rendition.answer(&headers, Some(modified)))
 }
 
 fn dropped() -> Problem {
-    let said =
+    let detail =
         "this archive is not kept any more; what lives of it is in later ones, or in the feed";
-    Problem::new(StatusCode::GONE, said)
+    Problem::new(StatusCode::GONE, detail)
 }

@@ -26,11 +26,11 @@ pub(super) async fn alive() -> Response {
 /// answers 200 and says so.
 #[utoipa::path(get, path = "/readyz", operation_id = "ready",
     responses((status = 200, description = "They are.", body = String), Later))]
-pub(super) async fn ready(State(room): State<SharedState>) -> Reply {
-    if room.is_ending() {
+pub(super) async fn ready(State(app): State<SharedState>) -> Reply {
+    if app.is_ending() {
         return Err(Problem::later("the gateway is shutting down", RETRY_SOON));
     }
-    let condition = room.store.condition();
+    let condition = app.store.condition();
     if let Some(stop) = &condition.stop {
         return Err(Problem::later(stop.to_string(), RETRY_SOON));
     }
@@ -39,7 +39,7 @@ pub(super) async fn ready(State(room): State<SharedState>) -> Reply {
         let why = format!("the database has not answered for {seconds} seconds");
         return Err(Problem::later(why, RETRY_SOON));
     }
-    room.directory.checked().await?;
+    app.directory.listing_or_error().await?;
     // Reading goes on, so that this is no reason to send readers elsewhere.
     if let Err(why) = condition.check_intake() {
         return Ok(unkept(TEXT, format!("ready to be read from: {why}\n")));
@@ -56,22 +56,22 @@ pub(super) async fn ready(State(room): State<SharedState>) -> Reply {
         (String = "application/openmetrics-text"),
     )),
 ))]
-pub(super) async fn metrics(State(room): State<SharedState>, headers: HeaderMap) -> Reply {
+pub(super) async fn metrics(State(app): State<SharedState>, headers: HeaderMap) -> Reply {
     // The store itself has said why.
-    if let Err(problem) = count_feeds(&room).await {
+    if let Err(problem) = count_feeds(&app).await {
         tracing::debug!(?problem, "feeds could not be counted for the metrics");
     }
-    room.metrics.store(&room.store.condition());
-    room.metrics.totals(room.operator.poller.totals());
-    room.metrics.measure(room.documents.size(), room.tls.as_deref()).await;
-    if let Some(hub) = &room.hub {
-        room.metrics.hub(hub.count());
+    app.metrics.store(&app.store.condition());
+    app.metrics.totals(app.operator.poller.totals());
+    app.metrics.measure(app.documents.size(), app.tls.as_deref()).await;
+    if let Some(hub) = &app.hub {
+        app.metrics.hub(hub.count());
     }
     let format = match wants_open_metrics(&headers) {
         true => MetricsFormat::OpenMetrics,
         false => MetricsFormat::Prometheus,
     };
-    let text = room.metrics.text(format).map_err(|_| {
+    let text = app.metrics.text(format).map_err(|_| {
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be written")
     })?;
     let mut answer = unkept(format.media_type(), text);
@@ -80,10 +80,10 @@ pub(super) async fn metrics(State(room): State<SharedState>, headers: HeaderMap)
 }
 
 /// Counts feeds and how they stand.
-async fn count_feeds(room: &SharedState) -> Result<(), Problem> {
-    let (index, now) = (room.index().await?, room.clock.now());
+async fn count_feeds(app: &SharedState) -> Result<(), Problem> {
+    let (index, now) = (app.index().await?, app.clock.now());
     let counting =
         make_on_thread("the count of feeds", move || Ok(feed_figures(index.feeds(), now)));
-    room.metrics.feeds(counting.await?);
+    app.metrics.feeds(counting.await?);
     Ok(())
 }

@@ -40,7 +40,7 @@ pub(super) struct Problem {
     pub(super) cause: ProblemCause,
 }
 
-/// What an error is to what is around the handler that answers it.
+/// The cause of an error, for the middleware around the handler that returned it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProblemCause {
     Any,
@@ -48,11 +48,11 @@ pub(super) enum ProblemCause {
     NoToken,
     /// There is no feed of a name for who asks.
     UnknownFeed,
-    /// A topic of the hub is none of a view here.
+    /// The topic of a hub request is not the address of a view here.
     ForeignTopic,
     /// A topic of the hub is below a token that opens nothing.
     RevokedToken,
-    /// An origin has not answered what it was asked before.
+    /// The origin is still busy with earlier requests.
     LateSite,
     /// A feed was changed while it was read.
     ChangedFeed,
@@ -88,8 +88,8 @@ impl Problem {
 
     /// 404 of a name of which there is no feed for who asks.
     pub(super) fn unknown_feed() -> Self {
-        let said = "no feed of that name is published here";
-        Self::not_found(said).because(ProblemCause::UnknownFeed)
+        let detail = "no feed of that name is published here";
+        Self::not_found(detail).with_cause(ProblemCause::UnknownFeed)
     }
 
     /// 503 with `Retry-After`.
@@ -102,7 +102,7 @@ impl Problem {
 
     /// 503 with `Retry-After`, since an origin has not answered what it was asked before.
     pub(super) fn site_is_late(detail: impl Into<String>, retry_after: Duration) -> Self {
-        Self::later(detail, retry_after).because(ProblemCause::LateSite)
+        Self::later(detail, retry_after).with_cause(ProblemCause::LateSite)
     }
 
     /// 503 of a feed of which no document has been taken in yet.
@@ -118,13 +118,13 @@ impl Problem {
 
     /// 401 with the challenge of RFC 6750 section 3.
     pub(super) fn unauthorized() -> Self {
-        let said = "administration needs the header Authorization: Bearer TOKEN with the gateway's \
+        let detail = "administration needs the header Authorization: Bearer TOKEN with the gateway's \
                     admin token";
-        Self::new(StatusCode::UNAUTHORIZED, said).because(ProblemCause::NoToken)
+        Self::new(StatusCode::UNAUTHORIZED, detail).with_cause(ProblemCause::NoToken)
     }
 
-    /// With what it is to what is around the handler that answers it.
-    pub(super) const fn because(mut self, cause: ProblemCause) -> Self {
+    /// With a cause for the middleware around the handler.
+    pub(super) const fn with_cause(mut self, cause: ProblemCause) -> Self {
         self.cause = cause;
         self
     }
@@ -157,17 +157,17 @@ impl From<StoreError> for Problem {
             StoreError::Closed => Self::later("the gateway is shutting down", RETRY_SOON),
             // The store itself has logged why, once.
             StoreError::Stopped(_) if error.is_passing() => {
-                let said = "the gateway's store stopped after a failure and is opened again; what was made before and did \
+                let detail = "the gateway's store stopped after a failure and is opened again; what was made before and did \
                             not change since is served meanwhile";
-                Self::later(said, RETRY_SOON)
+                Self::later(detail, RETRY_SOON)
             }
             StoreError::Away { .. } => {
-                let said = "a reader is to ask again once the database answers";
-                tracing::warn!(error = cause, "{said}");
+                let detail = "a reader is to ask again once the database answers";
+                tracing::warn!(error = cause, "{detail}");
                 Self::later(error.to_string(), RETRY_SOON)
             }
             StoreError::Outdated => {
-                Self::later(error.to_string(), RETRY_SOON).because(ProblemCause::ChangedFeed)
+                Self::later(error.to_string(), RETRY_SOON).with_cause(ProblemCause::ChangedFeed)
             }
             _ if error.is_passing() => Self::later(error.to_string(), RETRY_SOON),
             _ => {
@@ -208,7 +208,7 @@ impl IntoResponse for Problem {
             let realm = HeaderValue::from_static("Bearer realm=\"tidegate\"");
             headers.insert(header::WWW_AUTHENTICATE, realm);
         }
-        // For who shows it as a page.
+        // `shown_pages` shows it as a page, and `audience` and `observe` read its cause and detail.
         response.extensions_mut().insert(self);
         response
     }

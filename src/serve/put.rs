@@ -23,13 +23,13 @@ use tidegate_core::model::{FeedName, FeedRecord};
     BadRequest, Conflict,
 ))]
 pub(super) async fn put(
-    State(room): State<SharedState>,
+    State(app): State<SharedState>,
     NewFeedInPath(name): NewFeedInPath,
     JsonObject(body): JsonObject,
 ) -> Reply {
-    match put_feed(&room, &name, settings(&body.0)?, PutMode::Replace).await? {
-        true => created(&room, &name).await,
-        false => Ok(answer(StatusCode::OK, &acted_feed(&room, &name).await?)),
+    match put_feed(&app, &name, parse_settings(&body.0)?, PutMode::Replace).await? {
+        true => created(&app, &name).await,
+        false => Ok(answer(StatusCode::OK, &acted_feed(&app, &name).await?)),
     }
 }
 
@@ -41,51 +41,52 @@ pub(super) async fn put(
     BadRequest, NotFound, Conflict,
 ))]
 pub(super) async fn patch(
-    FeedCall { room, name, .. }: FeedCall,
+    FeedCall { app, name, .. }: FeedCall,
     JsonObject(wanted): JsonObject,
 ) -> Reply {
     // What another gateway has answered is not taken back.
-    room.store.catch_up().await?;
-    let mut said = written(&room.operator.record(&name).await?);
-    merge(&mut said, wanted.0);
-    change(&room, &name, &said).await?;
-    Ok(answer(StatusCode::OK, &acted_feed(&room, &name).await?))
+    app.store.catch_up().await?;
+    let mut settings = settings_from_record(&app.operator.record(&name).await?);
+    merge(&mut settings, wanted.0);
+    change(&app, &name, &settings).await?;
+    Ok(answer(StatusCode::OK, &acted_feed(&app, &name).await?))
 }
 
 /// Changes a feed that is there; one that is paused stays so.
 pub(super) async fn change(
-    room: &SharedState,
+    app: &SharedState,
     feed: &FeedName,
-    said: &Map<String, Value>,
+    settings: &Map<String, Value>,
 ) -> Result<(), Problem> {
-    put_feed(room, feed, settings(said)?, PutMode::Change).await.map(drop)
+    put_feed(app, feed, parse_settings(settings)?, PutMode::Change).await.map(drop)
 }
 
-/// Adds a feed or changes it, to its end, whoever waits for it; whether it is new.
+/// Adds or changes a feed in a task of its own, so that it completes even if the client leaves. Returns whether it is
+/// new.
 pub(super) async fn put_feed(
-    room: &SharedState,
+    app: &SharedState,
     feed: &FeedName,
     settings: FeedSettings,
     mode: PutMode,
 ) -> Result<bool, Problem> {
     let feed = feed.clone();
-    room.act(|operator| async move { operator.put(&feed, settings, mode).await }).await
+    app.act(|operator| async move { operator.put(&feed, settings, mode).await }).await
 }
 
 /// Reads the settings of a feed; a mistake names its key.
-pub(super) fn settings(settings: &Map<String, Value>) -> Result<FeedSettings, Problem> {
+pub(super) fn parse_settings(settings: &Map<String, Value>) -> Result<FeedSettings, Problem> {
     let settings = config::feed_settings(settings);
-    let settings = settings.map_err(|(key, said)| Problem::parameter(&key, said))?;
+    let settings = settings.map_err(|(key, detail)| Problem::parameter(&key, detail))?;
     if settings.url.is_none() && !settings.options.sharing.local {
-        let said = "url, the feed to poll, is missing; only a feed with local = true needs none";
-        return Err(Problem::parameter("url", said));
+        let detail = "url, the feed to poll, is missing; only a feed with local = true needs none";
+        return Err(Problem::parameter("url", detail));
     }
     Ok(settings)
 }
 
 /// The object that a body must be.
 pub(super) fn object(body: &[u8]) -> Result<Map<String, Value>, Problem> {
-    let bad = |said: String| Problem::new(http::StatusCode::BAD_REQUEST, said);
+    let bad = |detail: String| Problem::new(http::StatusCode::BAD_REQUEST, detail);
     match serde_json::from_slice(body) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err(bad("the body is JSON, but not an object".to_owned())),
@@ -115,7 +116,7 @@ pub(super) fn unknown_key(key: &str) -> Problem {
 }
 
 /// What is said of a feed now, as `PUT` takes it back.
-pub(super) fn written(record: &FeedRecord) -> Map<String, Value> {
+pub(super) fn settings_from_record(record: &FeedRecord) -> Map<String, Value> {
     let mut settings = match answers::value(&ShownOptions::new(record)) {
         Value::Object(settings) => settings,
         _ => Map::new(),

@@ -30,8 +30,8 @@ impl Query {
     /// Reads a query of at most `limit` bytes.
     pub(super) fn within(limit: usize, query: &str) -> Result<Self, Problem> {
         if query.len() > limit {
-            let said = format!("the query is {} bytes long, the limit is {limit}", query.len());
-            return Err(Problem::new(StatusCode::BAD_REQUEST, said));
+            let detail = format!("the query is {} bytes long, the limit is {limit}", query.len());
+            return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
         }
         let pairs = url::form_urlencoded::parse(query.as_bytes());
         Ok(Self(pairs.map(|(key, value)| (key.into_owned(), value.into_owned())).collect()))

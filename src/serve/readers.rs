@@ -24,10 +24,10 @@ use utoipa::ToSchema;
 pub(super) const WRONG_TOKEN_PAUSE: Duration = Duration::from_secs(1);
 /// How many such answers of one client are held back at a time; more are refused with 429.
 const WRONG_TOKENS_AT_ONCE: u64 = 4;
-/// How many of all clients: each holds a connection.
+/// How many of all clients are held back at a time: each holds a connection.
 const HELD_AT_ONCE: u64 = 64;
 const HELD_BACK: BudgetShares =
-    BudgetShares { all: HELD_AT_ONCE, each: WRONG_TOKENS_AT_ONCE, site: HELD_AT_ONCE };
+    BudgetShares { all: HELD_AT_ONCE, each: WRONG_TOKENS_AT_ONCE, network: HELD_AT_ONCE };
 /// How many times a path is decoded where a token is looked for in it.
 const DECODINGS: usize = 3;
 
@@ -73,23 +73,23 @@ pub struct ReaderAccess {
     pub all_private: bool,
 }
 
-/// Names what one reader may see, in the keys of caches: another token or another list of feeds is another
-/// one, and nobody learns a token from it.
+/// Identifies what one reader may see, in cache keys: another token or another list of feeds has another id, and none
+/// reveals a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct AccessMark(u64);
+pub(super) struct AccessId(u64);
 
 /// A reader whose token counts.
 #[derive(Debug)]
 pub(super) struct KnownReader {
     access: ReaderAccess,
-    pub(super) mark: AccessMark,
+    pub(super) id: AccessId,
 }
 
 impl KnownReader {
     fn new(access: ReaderAccess) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let mark = NEXT.fetch_add(1, Ordering::Relaxed);
-        Self { access, mark: AccessMark(mark) }
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self { access, id: AccessId(id) }
     }
 
     /// Whether the token opens a feed.
@@ -108,7 +108,7 @@ impl KnownReader {
     }
 }
 
-/// The readers, by what their tokens are found in a text, and who guesses at them.
+/// The readers, the hashes and lengths by which their tokens are found in a path, and the answers that are held back.
 pub(super) struct KnownReaders {
     all: Vec<Arc<KnownReader>>,
     hashes: HashSet<[u8; 32]>,
@@ -117,7 +117,7 @@ pub(super) struct KnownReaders {
 }
 
 impl KnownReaders {
-    /// These. Whoever may read the same as `before` is the same reader, and has the same documents.
+    /// Creates the readers. One whose access is as in `before` keeps its id, and with it the cached documents.
     pub(super) fn new(readers: Vec<ReaderAccess>, before: Option<&Self>) -> Self {
         let keys = || readers.iter().map(|access| access.key);
         let hashes = keys().map(|key| key.hash).collect();
@@ -144,7 +144,7 @@ impl KnownReaders {
     }
 
     /// The reader that has the same token here.
-    pub(super) fn again(&self, before: &KnownReader) -> Option<Arc<KnownReader>> {
+    pub(super) fn find_same_token(&self, before: &KnownReader) -> Option<Arc<KnownReader>> {
         self.all.iter().find(|reader| reader.access.key == before.access.key).cloned()
     }
 
@@ -152,7 +152,7 @@ impl KnownReaders {
     pub(super) fn mask(&self, path: &str) -> String {
         let mut shown = mask_token(path).into_owned();
         // Each turn takes a token out.
-        while let Some(place) = self.find_in(&shown) {
+        while let Some(place) = self.find_token_in(&shown) {
             shown.replace_range(place, MASK);
         }
         let mut decoded = shown.clone();
@@ -161,7 +161,7 @@ impl KnownReaders {
                 break;
             }
             decoded = percent_decoded(&decoded).into_owned();
-            if self.find_in(&decoded).is_some() {
+            if self.find_token_in(&decoded).is_some() {
                 return format!("/{MASK}");
             }
         }
@@ -169,7 +169,7 @@ impl KnownReaders {
     }
 
     /// The place of a token in a text.
-    fn find_in(&self, text: &str) -> Option<Range<usize>> {
+    fn find_token_in(&self, text: &str) -> Option<Range<usize>> {
         let mut places = self.lengths.iter().flat_map(|length| {
             (0..=text.len().saturating_sub(*length)).map(move |at| at..at + length)
         });
@@ -235,16 +235,16 @@ pub(super) struct PrivateReaders {
     pub(super) about: String,
 }
 
-/// The readers of a feed, where it is private and the operator asks; and whose page of it that is.
-pub(super) async fn told_to(
-    room: &AppState,
+/// The readers of a private feed for the operator, `None` for anybody else; and the audience in the key of such a page.
+pub(super) async fn readers_for_operator(
+    app: &AppState,
     audience: &Audience,
     feed: &ServedFeed,
 ) -> Result<(Option<PrivateReaders>, AudienceKey), Problem> {
-    let is_private = room.directory.listing().await?.private.contains(&feed.name);
+    let is_private = app.directory.listing().await?.private.contains(&feed.name);
     // The operator is told of readers, who are not told of each other.
     Ok(match audience.is_operator() && is_private {
-        true => (Some(room.readers.of_private(&feed.name)), AudienceKey::Operator),
+        true => (Some(app.readers.of_private(&feed.name)), AudienceKey::Operator),
         false => (None, feed.site.key()),
     })
 }
@@ -274,9 +274,9 @@ struct ReaderAnswer {
 #[utoipa::path(get, path = "/api/v1/readers", operation_id = "listReaders", responses(
     (status = 200, description = "The readers in the order of the configuration.", body = ReadersAnswer),
 ))]
-pub(super) async fn list(State(room): State<SharedState>) -> Reply {
-    let listing = room.directory.listing().await?;
-    let readers = room.readers.all.iter().map(|reader| {
+pub(super) async fn list(State(app): State<SharedState>) -> Reply {
+    let listing = app.directory.listing().await?;
+    let readers = app.readers.all.iter().map(|reader| {
         let is_there = |feed: &&Arc<FeedRecord>| feed.standing != FeedStanding::Gone;
         let is_missing =
             |name: &&FeedName| listing.get(*name).as_ref().is_none_or(|feed| !is_there(feed));
@@ -316,9 +316,9 @@ mod tests {
         let before = known(vec![access("ann", TOKEN, &["a"]), access("bob", "other", &[])]);
         let now = vec![access("bob", "other", &["a"]), access("ann", TOKEN, &["a"])];
         let now = KnownReaders::new(now, Some(&before));
-        let mark = |readers: &KnownReaders, token: &str| readers.find(token).unwrap().mark;
-        assert_eq!(mark(&before, TOKEN), mark(&now, TOKEN));
-        assert_ne!(mark(&before, "other"), mark(&now, "other"));
+        let id = |readers: &KnownReaders, token: &str| readers.find(token).unwrap().id;
+        assert_eq!(id(&before, TOKEN), id(&now, TOKEN));
+        assert_ne!(id(&before, "other"), id(&now, "other"));
     }
 
     #[test]

@@ -49,19 +49,19 @@ pub(super) fn is_navigation(headers: &HeaderMap) -> bool {
 
 /// The feed as a page.
 pub(super) async fn page(
-    room: &SharedState,
+    app: &SharedState,
     (viewing, client): (&Audience, Client),
     record: &ServedFeed,
-    asked: &HeaderMap,
+    request_headers: &HeaderMap,
 ) -> Result<Response, Problem> {
-    let state = room.store.shown_state(&record.name).await?.ok_or_else(Problem::unread_feed)?;
+    let state = app.store.shown_state(&record.name).await?.ok_or_else(Problem::unread_feed)?;
     let work = Work::new(&record.name, WorkKind::View(ViewKind::Reader));
-    let ask = room.admission.request(client, work, u64::from(state.current));
-    let (readers, audience) = readers::told_to(room, viewing, record).await?;
+    let work_request = app.admission.request(client, work, u64::from(state.current));
+    let (readers, audience) = readers::readers_for_operator(app, viewing, record).await?;
     let (feed, revision) = (record.name.clone(), Some(state.revision));
     let key = DocumentKey { audience, feed: Some(feed), kind: DocumentKind::Reading };
-    let make = || made(Arc::clone(room), record.name.clone());
-    let content = room.documents.get(key, revision, ask, make).await?.text();
+    let make = || render_page(Arc::clone(app), record.name.clone());
+    let content = app.documents.get(key, revision, work_request, make).await?.text();
     let title = record.shown_title();
     let content = html! {
         (follow(record, readers.as_ref()))
@@ -69,12 +69,12 @@ pub(super) async fn page(
     };
     let title = html::text(&title);
     let links = html::feed_links((&record.name, Container::of(state.format)), &title);
-    Ok(whole_page(asked, html::document(viewing, &title, &links, &content)))
+    Ok(whole_page(request_headers, html::document(viewing, &title, &links, &content)))
 }
 
 /// A page at an address where programs get a feed.
-pub(super) fn whole_page(asked: &HeaderMap, page: String) -> Response {
-    let mut response = html::whole_page(asked, page);
+pub(super) fn whole_page(request_headers: &HeaderMap, page: String) -> Response {
+    let mut response = html::whole_page(request_headers, page);
     response.headers_mut().insert(header::VARY, VARY);
     response
 }
@@ -93,10 +93,10 @@ fn follow(record: &ServedFeed, readers: Option<&PrivateReaders>) -> Markup {
 }
 
 /// The page without its frame and without how to follow the feed.
-async fn made(room: SharedState, name: FeedName) -> Result<String, Problem> {
-    let view = room.store.view(&name, Select::Current).await?.ok_or_else(Problem::unread_feed)?;
-    let events = room.store.events(&name, EVENTS_READ).await?;
-    let now = room.clock.now();
+async fn render_page(app: SharedState, name: FeedName) -> Result<String, Problem> {
+    let view = app.store.view(&name, Select::Current).await?.ok_or_else(Problem::unread_feed)?;
+    let events = app.store.events(&name, EVENTS_READ).await?;
+    let now = app.clock.now();
     let make = move || Ok(content(&name, &view, &events, now).into_string());
     make_on_thread("this page", make).await
 }

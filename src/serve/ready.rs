@@ -3,7 +3,7 @@
 //!
 //! Nothing is decided here. Requests are the same where everything is that answers may depend on: the address, and the
 //! fields that they name in `Vary`; an answer that names another one is not kept. Whether it is the answer still, its handler
-//! says ([`StillSo`]), and whether the client has it, `conditional`. Whatever is not plain goes the normal way.
+//! says ([`IsCurrent`]), and whether the client has it, `conditional`. Whatever is not plain goes the normal way.
 //!
 //! Of the headers, an answer keeps those that are its document's own, and shares all others. The document is kept in the
 //! cache of documents alone, which is asked for it once a second: so it sees what is asked for.
@@ -53,8 +53,9 @@ const CHOOSING: [HeaderName; 5] =
 /// The headers that are a document's own.
 const OWN: [HeaderName; 4] = [header::ETAG, header::LAST_MODIFIED, header::LINK, X_SUP_ID];
 
-/// Whether a document is the answer still for whoever asks the same; does what else is done for who asks.
-pub(super) type StillSo = Arc<dyn Fn(&AppState, &Listing, Client) -> bool + Send + Sync>;
+/// Checks that a kept answer is still current. If it is, also records the use as its handler would (reader, demand,
+/// hit).
+pub(super) type IsCurrent = Arc<dyn Fn(&AppState, &Listing, Client) -> bool + Send + Sync>;
 
 /// What an answer is made of that may be given again: an extension of it until it is kept.
 #[derive(Clone)]
@@ -66,7 +67,7 @@ pub(super) struct RepeatableAnswer {
     pub(super) encoding: Encoding,
     /// The date that stands for the document.
     pub(super) date: Option<Time>,
-    pub(super) still_so: StillSo,
+    pub(super) is_current: IsCurrent,
 }
 
 /// What all answers depend on.
@@ -78,15 +79,15 @@ pub(super) struct AnswerBasis {
 
 impl AnswerBasis {
     /// As it is now, where that is known without waiting.
-    pub(super) fn now(room: &AppState) -> Option<Self> {
-        Some(Self { listing: room.directory.current()?, forgotten: room.documents.forgotten() })
+    pub(super) fn now(app: &AppState) -> Option<Self> {
+        Some(Self { listing: app.directory.current()?, forgotten: app.documents.forgotten() })
     }
 }
 
 /// A plain read.
 pub(super) struct PlainRequest {
     /// The address, and the fields that choose.
-    asked: Vec<u8>,
+    cache_key: Vec<u8>,
     is_conditional: bool,
     wants_delta: bool,
 }
@@ -103,9 +104,9 @@ impl PlainRequest {
         if request.method() != Method::GET || !request.body().is_end_stream() {
             return None;
         }
-        let mut asked = Vec::with_capacity(REQUEST_LIMIT);
-        asked.push(version);
-        let mut read = Self { asked, is_conditional: false, wants_delta: false };
+        let mut cache_key = Vec::with_capacity(REQUEST_LIMIT);
+        cache_key.push(version);
+        let mut read = Self { cache_key, is_conditional: false, wants_delta: false };
         let uri = request.uri();
         let authority = uri.authority().map(Authority::as_str);
         let target = uri.path_and_query().map(PathAndQuery::as_str);
@@ -120,17 +121,17 @@ impl PlainRequest {
                 *name == header::IF_NONE_MATCH || *name == header::IF_MODIFIED_SINCE;
             read.wants_delta |= *name == A_IM;
             if let Some(number) = CHOOSING.iter().position(|it| it == name) {
-                read.asked.push(u8::try_from(number).unwrap_or(u8::MAX));
+                read.cache_key.push(u8::try_from(number).unwrap_or(u8::MAX));
                 read.note(value.as_bytes());
             }
         }
-        (read.asked.len() <= REQUEST_LIMIT).then_some(read)
+        (read.cache_key.len() <= REQUEST_LIMIT).then_some(read)
     }
 
     /// Neither an address nor a field has the end of a line.
     fn note(&mut self, part: &[u8]) {
-        self.asked.extend_from_slice(part);
-        self.asked.push(b'\n');
+        self.cache_key.extend_from_slice(part);
+        self.cache_key.push(b'\n');
     }
 }
 
@@ -185,41 +186,41 @@ impl ReadyAnswers {
         Self { limit, all: RwLock::default(), shared: Mutex::default() }
     }
 
-    fn find(&self, asked: &PlainRequest) -> Option<Arc<ReadyAnswer>> {
+    fn find(&self, plain_request: &PlainRequest) -> Option<Arc<ReadyAnswer>> {
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
-        all.get(&*asked.asked).cloned()
+        all.get(&*plain_request.cache_key).cloned()
     }
 
     /// The answer to a request, where it is ready.
     pub(super) fn answer<B>(
         &self,
-        room: &AppState,
+        app: &AppState,
         (peer, connection): (Peer, &Arc<Connection>),
-        (asked, request): (&PlainRequest, &Request<B>),
+        (plain_request, request): (&PlainRequest, &Request<B>),
     ) -> Option<Response<SentContent>> {
-        let found = self.find(asked)?;
+        let found = self.find(plain_request)?;
         let (version, of) = (request.version(), &found.of);
         // Each answer has a line in the log otherwise; or what others wrote is to be seen first.
-        if observe::logs_every_answer() || !room.store.answers_from_memory() {
+        if observe::logs_every_answer() || !app.store.answers_from_memory() {
             return None;
         }
-        let basis = AnswerBasis::now(room)?;
-        let now = room.clock.now();
+        let basis = AnswerBasis::now(app)?;
+        let now = app.clock.now();
         if !found.is_of(&basis, now) {
             return None;
         }
         let rendition = of.rendition.upgrade()?;
         let known = || known(request.headers(), &rendition, of.encoding, of.date);
-        let known = asked.is_conditional.then(known);
+        let known = plain_request.is_conditional.then(known);
         let status = match known.flatten() {
             Some(encoding) if encoding == of.encoding => StatusCode::NOT_MODIFIED,
             // Of another encoding than what was kept; or a delta may be the answer.
             Some(_) => return None,
-            None if asked.wants_delta => return None,
+            None if plain_request.wants_delta => return None,
             None => StatusCode::OK,
         };
         let head = found.head(status)?.get()?;
-        let client = client::asking(room, peer, request.headers());
+        let client = client::asking(app, peer, request.headers());
         let bytes = match &rendition.body(of.encoding).content {
             _ if status == StatusCode::NOT_MODIFIED => Bytes::new(),
             BodyContent::Memory(bytes) => bytes.clone(),
@@ -230,18 +231,18 @@ impl ReadyAnswers {
             SentContent::Whole(bytes)
         } else {
             let from = (client, Some(Arc::clone(connection)));
-            SentContent::Made(observe::count_bytes(room, from, false, bytes).ok()?)
+            SentContent::Made(observe::count_bytes(app, from, false, bytes).ok()?)
         };
-        if !(of.still_so)(room, &basis.listing, client) {
+        if !(of.is_current)(app, &basis.listing, client) {
             return None;
         }
         let age = now.since(found.made).as_secs();
         if found.noted.load(Ordering::Relaxed) != age {
             found.noted.store(age, Ordering::Relaxed);
-            of.document.iter().for_each(|key| room.documents.note_use(key));
+            of.document.iter().for_each(|key| app.documents.note_use(key));
         }
         head.answers.inc();
-        room.metrics.sent.inc_by(length);
+        app.metrics.sent.inc_by(length);
         let mut headers = HeaderMap::clone(&head.shared);
         for (name, value) in &head.own {
             headers.insert(name, value.clone());
@@ -255,14 +256,14 @@ impl ReadyAnswers {
     pub(super) fn keep<B>(
         &self,
         (metrics, now): (&Metrics, Time),
-        (asked, basis): (PlainRequest, AnswerBasis),
+        (plain_request, basis): (PlainRequest, AnswerBasis),
         answer: &mut Response<B>,
     ) {
         let Some(of) = answer.extensions_mut().remove::<RepeatableAnswer>() else { return };
         if !is_for_everybody(answer) {
             return;
         }
-        let kept = self.find(&asked).filter(|kept| {
+        let kept = self.find(&plain_request).filter(|kept| {
             let has_same = kept.of.rendition.ptr_eq(&of.rendition);
             has_same && kept.of.encoding == of.encoding && kept.is_of(&basis, now)
         });
@@ -275,14 +276,14 @@ impl ReadyAnswers {
         let Some(head) = self.head(metrics, answer) else { return };
         let _ = place.set(head);
         let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= self.limit && !all.contains_key(&*asked.asked) {
+        if all.len() >= self.limit && !all.contains_key(&*plain_request.cache_key) {
             all.retain(|_, it| now.since(it.made) < AGE && it.of.rendition.strong_count() > 0);
             // All are looked at only where that made room for many.
             if all.len() > self.limit / 10 * 9 {
                 all.clear();
             }
         }
-        all.insert(asked.asked.into(), kept);
+        all.insert(plain_request.cache_key.into(), kept);
     }
 
     fn head<B>(&self, metrics: &Metrics, answer: &Response<B>) -> Option<ReadyHead> {

@@ -23,7 +23,7 @@ use tokio::runtime::Handle;
 /// What a rendition weighs beside its bytes.
 const OVERHEAD: u64 = 512;
 
-/// What a byte in a file weighs, beside one in memory: one part in so many.
+/// How many bytes in a file weigh as much as one in memory.
 const FILE_BYTES: u64 = 32;
 
 /// Writes a page: `render::write`, or a double of it.
@@ -162,7 +162,7 @@ impl RestOfView {
         Ok(Some(items))
     }
 
-    /// The portions that are left, for who writes them on a thread that may wait.
+    /// Iterates over the remaining portions. Each step blocks.
     fn portions(mut self, runtime: Handle) -> impl Iterator<Item = Result<Vec<Item>, Problem>> {
         std::iter::from_fn(move || runtime.block_on(self.next()).transpose())
     }
@@ -223,7 +223,7 @@ impl UnwrittenDocument {
         let (about, revision) = ((container.media_type(), self.shown), state.revision);
         let written = match out.finish(self.token)? {
             WrittenDocument::InMemory(document) => {
-                Rendition::packed(document, self.token, LASTING, about)?
+                Rendition::compressed(document, self.token, CACHED_LEVELS, about)?
             }
             WrittenDocument::InFiles { identity, gzip } => {
                 Rendition::new(identity, (Some(gzip), None), about)
@@ -255,25 +255,25 @@ impl Rendition {
         media_type: &'static str,
         shown: Time,
     ) -> Result<Self, Problem> {
-        Self::packed(document, None, QUICK, (media_type, shown))
+        Self::compressed(document, None, REBUILT_LEVELS, (media_type, shown))
     }
 
-    fn packed(
+    fn compressed(
         document: String,
         token: Option<DeltaToken>,
-        (gzip_level, zstd_level): PackingEffort,
+        (gzip_level, zstd_level): CompressionLevels,
         about: DocumentFacts,
     ) -> Result<Self, Problem> {
-        let unpacked = |error| Problem::not_made("this document", error);
-        let gzip = gzip(document.as_bytes(), gzip_level).map_err(unpacked)?;
-        let zstd = zstd::bulk::compress(document.as_bytes(), zstd_level).map_err(unpacked)?;
+        let not_made = |error| Problem::not_made("this document", error);
+        let gzip = gzip(document.as_bytes(), gzip_level).map_err(not_made)?;
+        let zstd = zstd::bulk::compress(document.as_bytes(), zstd_level).map_err(not_made)?;
         let [identity, gzip, zstd] =
             [document.into_bytes(), gzip, zstd].map(|bytes| EncodedBody::new(bytes, token));
         Ok(Self::new(identity, (Some(gzip), Some(zstd)), about))
     }
 
     /// A document that is sent as it is.
-    pub(super) fn unpacked(
+    pub(super) fn uncompressed(
         document: impl Into<Bytes>,
         media_type: &'static str,
         shown: Time,
@@ -298,24 +298,24 @@ impl Rendition {
     }
 
     /// The encoding that a client gets: of those that there are, the one that it would rather have.
-    pub(super) fn encoding(&self, asked: &HeaderMap) -> Encoding {
+    pub(super) fn encoding(&self, request_headers: &HeaderMap) -> Encoding {
         match self.gzip {
-            Some(_) => encoding(asked, self.zstd.is_some()),
+            Some(_) => encoding(request_headers, self.zstd.is_some()),
             None => Encoding::Identity,
         }
     }
 
     /// The body in an encoding that it has ([`Rendition::encoding`]).
     pub(super) fn body(&self, encoding: Encoding) -> &EncodedBody {
-        let packed = match encoding {
+        let compressed = match encoding {
             Encoding::Identity => None,
             Encoding::Gzip => self.gzip.as_ref(),
             Encoding::Zstd => self.zstd.as_ref(),
         };
-        packed.unwrap_or(&self.identity)
+        compressed.unwrap_or(&self.identity)
     }
 
-    /// What it takes of what is kept: its bytes in memory, and a part of those in files; at least 1.
+    /// Its weight in the document cache: bytes in memory, a part of those in files, and [`OVERHEAD`].
     pub(super) fn weight(&self) -> u32 {
         let all = [Some(&self.identity), self.gzip.as_ref(), self.zstd.as_ref()];
         let bytes: u64 = all.into_iter().flatten().map(EncodedBody::weight).sum();
@@ -325,19 +325,19 @@ impl Rendition {
 
 /// The gzip level of documents that are too large for memory: twice as fast as that of others, and hardly larger.
 pub(crate) const GZIP_LEVEL_LARGE: u32 = 3;
-/// How much is put into packing a document: the levels of gzip and zstd.
-type PackingEffort = (u32, i32);
-/// Both at about the knee of their curves; zstd is then the smaller and by far the faster one.
-const LASTING: PackingEffort = (6, 3);
-/// For what is made anew all the time and is mostly chance: more makes it no smaller.
-const QUICK: PackingEffort = (1, 1);
+/// The compression levels of gzip and zstd.
+type CompressionLevels = (u32, i32);
+/// For documents that are cached: higher levels gain little. At these, zstd is smaller and by far faster.
+const CACHED_LEVELS: CompressionLevels = (6, 3);
+/// For documents that are rebuilt all the time and consist mostly of random ids: higher levels make them no smaller.
+const REBUILT_LEVELS: CompressionLevels = (1, 1);
 
-/// Packs an answer that is made for one request.
-pub(crate) fn quickly(bytes: &[u8], encoding: Encoding) -> io::Result<Vec<u8>> {
+/// Compresses an answer that is made for one request.
+pub(crate) fn compress_quickly(bytes: &[u8], encoding: Encoding) -> io::Result<Vec<u8>> {
     match encoding {
         Encoding::Identity => Ok(bytes.to_vec()),
-        Encoding::Gzip => gzip(bytes, QUICK.0),
-        Encoding::Zstd => zstd::bulk::compress(bytes, QUICK.1),
+        Encoding::Gzip => gzip(bytes, REBUILT_LEVELS.0),
+        Encoding::Zstd => zstd::bulk::compress(bytes, REBUILT_LEVELS.1),
     }
 }
 
@@ -359,18 +359,18 @@ mod tests {
         fn every_encoding_unpacks_to_the_document(document in "\\PC{0,3000}") {
             let build = || {
                 let about = ("text/plain", Time::from_unix(0));
-                Rendition::packed(document.clone(), None, LASTING, about).unwrap()
+                Rendition::compressed(document.clone(), None, CACHED_LEVELS, about).unwrap()
             };
             let (built, again) = (build(), build());
             for encoding in [Encoding::Identity, Encoding::Gzip, Encoding::Zstd] {
                 let bytes = built.body(encoding).bytes();
                 proptest::prop_assert_eq!(bytes, again.body(encoding).bytes());
-                let unpacked = match encoding {
+                let uncompressed = match encoding {
                     Encoding::Identity => bytes.to_vec(),
                     Encoding::Gzip => crate::tests::unpacked(bytes),
                     Encoding::Zstd => zstd::decode_all(bytes).unwrap(),
                 };
-                proptest::prop_assert_eq!(unpacked, document.as_bytes());
+                proptest::prop_assert_eq!(uncompressed, document.as_bytes());
             }
         }
     }

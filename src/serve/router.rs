@@ -4,7 +4,7 @@
 //! Answers over a database that other gateways write as well are no older than it allows: where what is in memory was not
 //! compared with the database lately, the request waits for a look, or is refused.
 
-use super::observe::AnswerFacts;
+use super::observe::RequestFacts;
 use super::ready::ReadyAnswers;
 use super::routes::{Access, ROUTES};
 use super::{
@@ -34,7 +34,7 @@ const PATH_SHOWN: usize = 200;
 /// The site, as one listener answers it.
 #[derive(Clone)]
 pub(super) struct ListenerSite {
-    pub(super) room: SharedState,
+    pub(super) app: SharedState,
     pub(super) listener: Listener,
     routes: Router,
     pub(super) ready: Arc<ReadyAnswers>,
@@ -42,31 +42,31 @@ pub(super) struct ListenerSite {
 
 impl ListenerSite {
     /// That of a listener.
-    pub(super) fn new(room: SharedState, listener: Listener) -> Self {
-        let routes = own_routes(&room, listener);
-        let ready = Arc::new(ReadyAnswers::new(room.config.server.memory));
-        Self { room, listener, routes, ready }
+    pub(super) fn new(app: SharedState, listener: Listener) -> Self {
+        let routes = own_routes(&app, listener);
+        let ready = Arc::new(ReadyAnswers::new(app.config.server.memory));
+        Self { app, listener, routes, ready }
     }
 
-    /// Answers a request. What is passed on to an origin goes through here, and through nothing that is around our own
-    /// routes.
+    /// Answers any request: one for an origin through `origins`, all others through [`Self::answer_own`]. Answers of
+    /// origins pass none of the middleware around our own routes.
     pub(super) async fn answer(&self, mut request: Request) -> Response {
         let method = request.method().clone();
-        client::identify(&self.room, &mut request);
-        wait_for_store(&self.room, &mut request).await;
+        client::identify(&self.app, &mut request);
+        wait_for_store(&self.app, &mut request).await;
         // What is refused is counted and logged with our own routes.
         let is_own = self.listener == Listener::Operators || is_refused(&request);
         let answer = match is_own {
-            true => self.route(request).await,
-            false => origins::enter(&self.room, request, self).await,
+            true => self.answer_own(request).await,
+            false => origins::enter(&self.app, request, self).await,
         };
-        complete(answer, &method)
+        finish_answer(answer, &method)
     }
 
-    /// Answers what is no origin's: what is done to every answer stands here in its order. Those that are given again
-    /// (`ready`) do not come here.
-    pub(super) async fn route(&self, request: Request) -> Response {
-        let facts = AnswerFacts::new(&request);
+    /// Answers a request for one of our own routes, with all the middleware in its order. Repeated answers (`ready`)
+    /// bypass it.
+    pub(super) async fn answer_own(&self, request: Request) -> Response {
+        let facts = RequestFacts::new(&request);
         let checked = check_host(&request);
         let page = checked.is_ok().then(|| shown_pages::way_back(&request)).flatten();
         let mut answer = match checked {
@@ -76,11 +76,11 @@ impl ListenerSite {
         if let Some(way_back) = &page {
             answer = shown_pages::show_problem(answer, Some(way_back));
         }
-        shown_pages::put_path_before(&mut answer);
-        answer = observe::pack(&self.room, &facts, answer).await;
-        answer = observe::count(&self.room, &facts, answer).await;
-        observe::note(&self.room, &facts, &mut answer);
-        // For HEAD the routes have cut off the body before anybody says how long that is: a length of 0 tells nothing.
+        shown_pages::prefix_headers_with_path(&mut answer);
+        answer = observe::compress(&self.app, &facts, answer).await;
+        answer = observe::hold_body(&self.app, &facts, answer).await;
+        observe::record_answer(&self.app, &facts, &mut answer);
+        // For HEAD the routes remove the body before its length is set, so a length of 0 may be wrong.
         let headers = answer.headers_mut();
         if facts.is_head() && headers.get(header::CONTENT_LENGTH).is_some_and(|it| it == "0") {
             headers.remove(header::CONTENT_LENGTH);
@@ -88,8 +88,8 @@ impl ListenerSite {
         answer
     }
 
-    /// Has a route answer, for a listener and an audience that are known.
-    pub(super) async fn find_route(&self, request: Request) -> Response {
+    /// Calls the axum router; the audience is known by then.
+    pub(super) async fn call_router(&self, request: Request) -> Response {
         let Ok(answer) = self.routes.clone().oneshot(request).await;
         answer
     }
@@ -103,9 +103,9 @@ impl ListenerSite {
     }
 }
 
-/// What a router does to each answer, for those that come from none: a length that is known is said, and no body
-/// goes to HEAD. What is empty there may have been cut off.
-fn complete(mut answer: Response, method: &Method) -> Response {
+/// Finishes an answer as an axum router would, since not all come from one: sets a known `Content-Length`, and removes
+/// the body of an answer to HEAD. For HEAD a length of 0 is not set, because the body may have been removed before.
+fn finish_answer(mut answer: Response, method: &Method) -> Response {
     let is_head = *method == Method::HEAD;
     if let Some(length) = answer.body().size_hint().exact()
         && !(is_head && length == 0)
@@ -119,12 +119,12 @@ fn complete(mut answer: Response, method: &Method) -> Response {
     answer
 }
 
-/// What a listener answers that is no origin's. What is not for it is as unknown there as what is nowhere.
-fn own_routes(room: &SharedState, listener: Listener) -> Router {
+/// The routes of a listener. One that is not for this listener answers 404, like one that does not exist.
+fn own_routes(app: &SharedState, listener: Listener) -> Router {
     let operators = match listener {
         Listener::Everybody | Listener::Operators => routes::router(Access::Operator)
             .merge(routes::router(Access::Form))
-            .nest(API, administration(room)),
+            .nest(API, administration(app)),
         Listener::Readers => {
             let forms = ROUTES.iter().filter(|route| route.access == Access::Form);
             forms.fold(Router::new(), |router, form| router.route(&form.path, post(unknown)))
@@ -132,9 +132,9 @@ fn own_routes(room: &SharedState, listener: Listener) -> Router {
     };
     let readable = routes::router(Access::Anywhere)
         .method_not_allowed_fallback(wrong_method)
-        .route_layer(from_fn(readable_anywhere));
+        .route_layer(from_fn(allow_any_origin));
     let pages = routes::router(Access::Page)
-        .route_layer(from_fn_with_state(Arc::clone(room), audience::pages));
+        .route_layer(from_fn_with_state(Arc::clone(app), audience::guard_pages));
     Router::new()
         .merge(readable)
         .merge(pages)
@@ -144,20 +144,20 @@ fn own_routes(room: &SharedState, listener: Listener) -> Router {
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(REQUEST_BODY_LIMIT))
         .layer(from_fn(observe::routed))
-        .with_state(Arc::clone(room))
+        .with_state(Arc::clone(app))
 }
 
 /// What is below the address of administration. Whatever is asked there, the token is asked for first.
-fn administration(room: &SharedState) -> Router<SharedState> {
+fn administration(app: &SharedState) -> Router<SharedState> {
     routes::router(Access::Api)
         .fallback(unknown_administration)
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn(query::known_only))
-        .layer(from_fn_with_state(Arc::clone(room), auth::require))
+        .layer(from_fn_with_state(Arc::clone(app), auth::require))
 }
 
 async fn unknown(request: Request) -> Result<Response, Problem> {
-    let elsewhere = readable_without_slash(&request);
+    let elsewhere = redirect_without_slash(&request);
     elsewhere.ok_or_else(|| nothing_at(request.uri().path()))
 }
 
@@ -166,18 +166,18 @@ async fn unknown_administration(uri: Uri) -> Problem {
     nothing_at(&format!("{API}{}", if uri.path() == "/" { "" } else { uri.path() }))
 }
 
-/// What is said where nothing is.
+/// The 404 for a path without a route.
 pub(super) fn nothing_at(path: &str) -> Problem {
     let path: String = mask_token(path).chars().take(PATH_SHOWN).collect();
     Problem::not_found(format!("there is nothing at {path}"))
 }
 
 async fn wrong_method(method: Method) -> Problem {
-    let said = match query::known_method(&method) {
+    let detail = match query::known_method(&method) {
         Some(method) => format!("{method} is not for this address; see the header Allow"),
         None => "this method is not for this address; see the header Allow".to_owned(),
     };
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, said)
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail)
 }
 
 /// How much of a body that nobody reads is read and dropped, in bytes: a client that is still writing
@@ -191,8 +191,8 @@ pub(super) fn check_host(request: &Request) -> Result<(), Problem> {
     // What did not come over a socket has no version of its own.
     let came = request.extensions().get::<Peer>().is_some();
     if came && request.version() == Version::HTTP_11 && !names_one_host(request.headers()) {
-        let said = "a request of HTTP/1.1 has exactly one header Host";
-        return Err(Problem::new(StatusCode::BAD_REQUEST, said));
+        let detail = "a request of HTTP/1.1 has exactly one header Host";
+        return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
     }
     Ok(())
 }
@@ -216,41 +216,41 @@ pub(super) async fn drain(mut body: impl http_body::Body<Data = Bytes> + Unpin) 
     }
 }
 
-/// What scripts of other sites may send.
+/// Request headers that scripts of other origins may send.
 const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
     "A-IM, Accept, Cache-Control, If-Modified-Since, If-None-Match, Last-Event-ID",
 );
 const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD");
-/// What they may read beside the body, where the answer does not say.
+/// Answer headers that they may read, unless the answer lists its own.
 const EXPOSED: HeaderValue = HeaderValue::from_static("ETag, Link, Retry-After");
-/// How long a browser may remember that: a day, in seconds.
+/// How long a browser may cache the preflight answer: a day, in seconds.
 const PREFLIGHT_AGE: HeaderValue = HeaderValue::from_static("86400");
 
-/// Around what readers in browsers read: anybody may read it from anywhere, errors included, and a
-/// browser that asks first (a preflight of the Fetch standard) is told so.
-pub(super) async fn readable_anywhere(request: Request, next: Next) -> Response {
+/// CORS middleware for what feed readers in browsers read: any origin may read it, errors included. Answers preflight
+/// requests (Fetch standard).
+pub(super) async fn allow_any_origin(request: Request, next: Next) -> Response {
     match preflight(&request) {
-        Some(told) => open(told),
-        None => open(next.run(request).await),
+        Some(answer) => add_cors_headers(answer),
+        None => add_cors_headers(next.run(request).await),
     }
 }
 
-/// What a browser is told that asks first.
+/// The answer to a CORS preflight request; `None` for any other request.
 fn preflight(request: &Request) -> Option<Response> {
     let headers = request.headers();
     let asks = request.method() == Method::OPTIONS
         && headers.contains_key(header::ORIGIN)
         && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-    let told = [
+    let allowed = [
         (header::ACCESS_CONTROL_ALLOW_METHODS, ALLOWED_METHODS),
         (header::ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS),
         (header::ACCESS_CONTROL_MAX_AGE, PREFLIGHT_AGE),
     ];
-    asks.then(|| (StatusCode::NO_CONTENT, told).into_response())
+    asks.then(|| (StatusCode::NO_CONTENT, allowed).into_response())
 }
 
-/// The answer as one that pages from anywhere may read.
-fn open(mut response: Response) -> Response {
+/// Adds the CORS headers for any origin, unless the answer has its own.
+fn add_cors_headers(mut response: Response) -> Response {
     let anybody = HeaderValue::from_static("*");
     let headers = response.headers_mut();
     headers.entry(header::ACCESS_CONTROL_ALLOW_ORIGIN).or_insert(anybody);
@@ -261,9 +261,9 @@ fn open(mut response: Response) -> Response {
 /// Where an address of a feed leads that has a slash at its end: to the same without it. The answer
 /// is relative, so that it is right behind a proxy that cuts off a prefix too. Browsers follow it for
 /// pages from anywhere only where it may be read there itself.
-pub(super) fn readable_without_slash(request: &Request) -> Option<Response> {
+pub(super) fn redirect_without_slash(request: &Request) -> Option<Response> {
     let leads = without_slash(request.uri())?;
-    Some(open(preflight(request).unwrap_or(leads)))
+    Some(add_cors_headers(preflight(request).unwrap_or(leads)))
 }
 
 fn without_slash(uri: &Uri) -> Option<Response> {
@@ -290,8 +290,8 @@ struct UnseenDatabase(Problem);
 
 /// Waits until this gateway has seen what was committed when a request came. One that came when that cannot be seen is
 /// refused from then on.
-async fn wait_for_store(room: &AppState, request: &mut Request) {
-    let (path, store) = (request.uri().path(), &room.store);
+async fn wait_for_store(app: &AppState, request: &mut Request) {
+    let (path, store) = (request.uri().path(), &app.store);
     let knows_why =
         |condition: StoreCondition| condition.stop.is_some() || condition.unanswered.is_some();
     let says_why = || path == READY && knows_why(store.condition());

@@ -52,16 +52,16 @@ impl Sessions {
     }
 
     fn sign(&self, cookie: &SessionCookie) -> String {
-        let said = [&cookie.until.unix().to_be_bytes(), cookie.notice.as_bytes()].concat();
-        let tag = hmac::sign(&self.key, &said);
-        BASE64URL_NOPAD.encode(&[tag.as_ref(), &said].concat())
+        let payload = [&cookie.until.unix().to_be_bytes(), cookie.notice.as_bytes()].concat();
+        let tag = hmac::sign(&self.key, &payload);
+        BASE64URL_NOPAD.encode(&[tag.as_ref(), &payload].concat())
     }
 
     fn verify(&self, value: &str) -> Option<SessionCookie> {
         let bytes = BASE64URL_NOPAD.decode(value.as_bytes()).ok()?;
-        let (tag, said) = bytes.split_at_checked(ring::digest::SHA256_OUTPUT_LEN)?;
-        hmac::verify(&self.key, said, tag).ok()?;
-        let (until, notice) = said.split_first_chunk()?;
+        let (tag, payload) = bytes.split_at_checked(ring::digest::SHA256_OUTPUT_LEN)?;
+        hmac::verify(&self.key, payload, tag).ok()?;
+        let (until, notice) = payload.split_first_chunk()?;
         let until = Time::from_unix(i64::from_be_bytes(*until));
         Some(SessionCookie { until, notice: String::from_utf8_lossy(notice).into_owned() })
     }
@@ -89,37 +89,37 @@ impl Sessions {
     }
 }
 
-/// Has the next page of a client say what came of a form (nothing, where that was said), and be signed in as long as before.
+/// Sets the notice that the client's next page shows (empty: none any more), without changing how long it is signed in.
 pub(super) fn leave_notice(
-    room: &AppState,
+    app: &AppState,
     headers: &HeaderMap,
     response: &mut Response,
     notice: &str,
 ) {
-    let until = room.sessions.read(headers).map_or(Time::from_unix(0), |cookie| cookie.until);
+    let until = app.sessions.read(headers).map_or(Time::from_unix(0), |cookie| cookie.until);
     let cookie = SessionCookie { until, notice: html::text(notice) };
-    put_cookie(room, headers, response, &cookie);
+    put_cookie(app, headers, response, &cookie);
 }
 
 /// Sends a client its cookie; one that says nothing is taken away.
 fn put_cookie(
-    room: &AppState,
+    app: &AppState,
     headers: &HeaderMap,
     response: &mut Response,
     cookie: &SessionCookie,
 ) {
     let notice_lasts = if cookie.notice.is_empty() { Duration::ZERO } else { NOTICE_LASTS };
-    let lasts = cookie.until.since(room.clock.now()).max(notice_lasts);
-    let value = if lasts.is_zero() { String::new() } else { room.sessions.sign(cookie) };
-    if let Some(cookie) = set_cookie((room.site.path(), &value), lasts, headers) {
+    let lasts = cookie.until.since(app.clock.now()).max(notice_lasts);
+    let value = if lasts.is_zero() { String::new() } else { app.sessions.sign(cookie) };
+    if let Some(cookie) = set_cookie((app.site.path(), &value), lasts, headers) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
 }
 
-/// `Set-Cookie` for a session. It is sent over TLS alone where it was asked for over TLS.
-/// `base`: the gateway's own address; nothing above its path gets the cookie.
+/// Returns `Set-Cookie` for a session. `path`: the path of the gateway, outside of which no request gets the cookie;
+/// `value`: what it holds, empty to delete it. It is `Secure` if the request's `Origin` is https.
 fn set_cookie(
-    (path, id): (&str, &str),
+    (path, value): (&str, &str),
     lasts: Duration,
     headers: &HeaderMap,
 ) -> Option<HeaderValue> {
@@ -129,7 +129,7 @@ fn set_cookie(
         if origin.is_some_and(|origin| origin.starts_with("https:")) { "; Secure" } else { "" };
     let seconds = lasts.as_secs();
     let cookie =
-        format!("{COOKIE}={id}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
+        format!("{COOKIE}={value}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
     HeaderValue::from_str(&cookie).ok()
 }
 
@@ -197,26 +197,26 @@ pub(super) async fn begin(
     OwnForm(form): OwnForm,
 ) -> Result<Response, Problem> {
     let to = way_back(form.get("to"));
-    let (room, token) = (&viewer.room, form.get("token").trim());
-    if let Err(problem) = demand(room, viewer.client, token, wrong_token).await {
+    let (app, token) = (&viewer.app, form.get("token").trim());
+    if let Err(problem) = demand(app, viewer.client, token, wrong_token).await {
         let form = sign_in(to, Some(problem.detail.as_str()));
         return Ok(viewer.failed_page("Sign in", &problem, &form));
     }
-    let cookie = SessionCookie { until: room.clock.now().plus(LASTS), notice: String::new() };
+    let cookie = SessionCookie { until: app.clock.now().plus(LASTS), notice: String::new() };
     let mut response = forms::see(to)?;
-    put_cookie(room, &headers, &mut response, &cookie);
+    put_cookie(app, &headers, &mut response, &cookie);
     Ok(response)
 }
 
 /// `POST /session/end`: signs out.
 pub(super) async fn end(
-    State(room): State<SharedState>,
+    State(app): State<SharedState>,
     headers: HeaderMap,
     _form: OwnForm,
 ) -> Result<Response, Problem> {
     let mut response = forms::see("/")?;
     put_cookie(
-        &room,
+        &app,
         &headers,
         &mut response,
         &SessionCookie { until: Time::from_unix(0), notice: String::new() },

@@ -21,7 +21,6 @@ pub struct ServeSettings {
 }
 
 impl ServeSettings {
-    /// Those of a configuration.
     pub fn new(
         config: &Config,
         public_url: String,
@@ -47,8 +46,8 @@ impl ServeSettings {
         self.websub.hub && self.websub.rsscloud
     }
 
-    /// Whether documents are written as before: what is kept of them is handed on then.
-    pub(super) fn write_as(&self, before: &Self) -> bool {
+    /// Whether documents come out as under `before`, so that cached ones survive a reload.
+    pub(super) fn writes_like(&self, before: &Self) -> bool {
         let shown = |of: &Self| {
             let ServerSection { memory, pages, indexed, challenge, .. } = of.server;
             let publish = Publish {

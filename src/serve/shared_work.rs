@@ -10,14 +10,12 @@ use tokio::sync::watch;
 
 /// Who asks, for what, and what that may take.
 pub(super) struct WorkRequest {
-    /// Who asks.
     pub(super) client: Client,
-    /// What is made.
     pub(super) work: Work,
     /// The bytes in memory that it takes.
     pub(super) cost: u64,
-    /// Whether what it weighs says what work of the kind takes.
-    pub(super) tells: bool,
+    /// Whether the size of the result is recorded as the expected cost of work of this kind.
+    pub(super) records_cost: bool,
 }
 
 /// What came of work: all who waited share it.
@@ -99,7 +97,7 @@ where
     pub(super) async fn get<F>(
         &self,
         key: &K,
-        ask: WorkRequest,
+        request: WorkRequest,
         begin: impl FnOnce() -> F,
     ) -> SharedResult<V>
     where
@@ -111,7 +109,7 @@ where
         tokio::select! {
             biased;
             _ = progress.wait_for(|stage| !matches!(stage, WorkStage::Waiting)) => {}
-            admitted = self.admission.admit(ask.client, &ask.work, ask.cost) => {
+            admitted = self.admission.admit(request.client, &request.work, request.cost) => {
                 let admitted = admitted?;
                 // Unless somebody else was admitted meanwhile.
                 let is_first = flight.progress.send_if_modified(|stage| {
@@ -166,9 +164,9 @@ mod tests {
     async fn who_waits_is_told_when_the_work_breaks_off() {
         let flights: SingleFlight<u8, u32> = SingleFlight::new(Arc::new(Admission::of(4)));
         let work = Work::of_all(crate::admission::WorkKind::Ledger);
-        let ask = WorkRequest { client: Client::Own, work, cost: 1, tells: false };
+        let request = WorkRequest { client: Client::Own, work, cost: 1, records_cost: false };
         let broken = async { panic!("it breaks off") };
-        assert!(flights.get(&1, ask, || broken).await.is_err());
+        assert!(flights.get(&1, request, || broken).await.is_err());
         assert!(flights.flights.lock().unwrap().is_empty());
     }
 }

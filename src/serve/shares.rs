@@ -1,5 +1,5 @@
-//! What each of many has: so much at a time (by client, by feed), or so much at once and from then on one more each time that
-//! so long has passed.
+//! Limits by key (a client, a feed, a site): a semaphore for each key ([`FairShares`]), or a rate for each key
+//! ([`RateLimiter`]).
 
 use super::locked;
 use std::collections::HashMap;
@@ -9,8 +9,9 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
-/// So many may wait for a key's share, or as many as have one: a hub pushes to many topics at the same moment. Whoever comes
-/// then is refused at once, since each that waits takes up a stream, and refusing all of them later is work that comes at once.
+/// How many may wait for one key's share; or as many as hold it, if that is more: a hub pushes to many topics at the
+/// same moment. Further ones are refused at once: each waiter occupies a stream, and to refuse all at the deadline is a
+/// burst.
 pub(super) const WAITING: u32 = 64;
 
 type ShareTable<K> = Arc<Mutex<HashMap<K, Arc<Semaphore>>>>;
@@ -40,7 +41,7 @@ impl<K: Clone + Eq + Hash> FairShares<K> {
         let mut table = locked(&self.table);
         let fresh = || Arc::new(Semaphore::new(usize::try_from(self.each).unwrap_or(usize::MAX)));
         let own = Arc::clone(table.entry(key.clone()).or_insert_with(fresh));
-        // What is waited for in vain is let go of like what was had.
+        // Made before the permit is there, so that a wait that is cancelled cleans up the table as well.
         (own, Share { key: key.clone(), permit: None, table: Arc::clone(&self.table) })
     }
 
@@ -66,7 +67,7 @@ impl<K: Clone + Eq + Hash> FairShares<K> {
             return Some(share);
         }
         let (own, mut share) = self.share(key);
-        // Whoever has or waits for some holds on to it, and so do the table and this.
+        // Each holder and each waiter has a reference to the semaphore; so have the table and this function.
         let most = self.each.saturating_add(self.each.max(WAITING)).saturating_add(2);
         if Arc::strong_count(&own) >= usize::try_from(most).unwrap_or(usize::MAX) {
             drop(own);
@@ -88,7 +89,7 @@ impl<K: Eq + Hash> Drop for Share<K> {
     fn drop(&mut self) {
         self.permit = None;
         let mut table = locked(&self.table);
-        // Whoever has or waits for some holds on to it.
+        // Any other holder or waiter would have a reference as well.
         if table.get(&self.key).is_some_and(|own| Arc::strong_count(own) == 1) {
             table.remove(&self.key);
         }
@@ -108,29 +109,31 @@ pub(super) struct Rate {
 }
 
 impl Rate {
-    /// In how long a whole burst is free again.
+    /// The time after which a spent burst is free again.
     fn whole(self) -> Duration {
         self.each.saturating_mul(self.burst)
     }
 
-    /// When a whole burst is free after one time more, where it was so `free` before, and how long that one has to wait.
+    /// Adds one use: when the whole burst is free again after it, if it was at `free` before, and how long it has to
+    /// wait.
     fn next(self, free: Option<&Instant>, now: Instant) -> (Instant, Duration) {
         let free = free.map_or(now, |free| now.max(*free)) + self.each;
         (free, free.saturating_duration_since(now + self.whole()))
     }
 }
 
-/// When the whole burst of each key is free again (the generic cell rate algorithm). Keys whose is free are not kept.
+/// A rate limit by key (the generic cell rate algorithm): when the whole burst of each key is free again. Keys are
+/// forgotten only when there are more than [`REMEMBERED`].
 #[derive(Debug)]
-pub(super) struct Paces<K>(Mutex<HashMap<K, Instant>>);
+pub(super) struct RateLimiter<K>(Mutex<HashMap<K, Instant>>);
 
-impl<K> Default for Paces<K> {
+impl<K> Default for RateLimiter<K> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<K: Clone + Eq + Hash> Paces<K> {
+impl<K: Clone + Eq + Hash> RateLimiter<K> {
     /// How long a key has to wait for its next time at this rate.
     pub(super) fn wait(&self, key: &K, rate: Rate) -> Duration {
         rate.next(locked(&self.0).get(key), Instant::now()).1
@@ -211,7 +214,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn each_key_has_a_burst_and_then_a_rate() {
-        let pace = Paces::default();
+        let pace = RateLimiter::default();
         assert!(pace.is_unused(&1));
         for _ in 0..3 {
             assert_eq!((pace.wait(&1, RATE), pace.take(&1, RATE)), (Duration::ZERO, Ok(())));
@@ -230,7 +233,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn so_many_keys_are_remembered() {
-        let pace = Paces::default();
+        let pace = RateLimiter::default();
         for _ in 0..RATE.burst {
             assert!(pace.take(&0, RATE).is_ok());
         }

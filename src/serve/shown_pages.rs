@@ -11,12 +11,12 @@ use http::uri::PathAndQuery;
 use http::{HeaderValue, Method, Request, StatusCode, header};
 use maud::{Markup, html};
 
-/// How attributes of our pages begin that name an address from the root. A text from outside has no
-/// quote that is not escaped.
+/// The beginnings of attributes with a root-relative address in our pages. Text from outside cannot contain one,
+/// because its quotes are escaped.
 const ATTRIBUTES: [&str; 2] = [" href=\"/", " action=\"/"];
 
 /// A page with the path of its site before all addresses from the root.
-pub(super) fn below(path: &str, page: String) -> String {
+pub(super) fn prefix_links_with_path(path: &str, page: String) -> String {
     if path.is_empty() {
         return page;
     }
@@ -27,7 +27,7 @@ pub(super) fn below(path: &str, page: String) -> String {
 }
 
 /// Puts the path of the site that its audience has before what the headers of an answer name from the root.
-pub(super) fn put_path_before(response: &mut Response) {
+pub(super) fn prefix_headers_with_path(response: &mut Response) {
     let audience = response.extensions().get::<Audience>();
     let path = audience.map_or("", |audience| audience.site.path()).to_owned();
     if path.is_empty() {
@@ -55,16 +55,16 @@ pub(super) fn is_page_wanted<B>(request: &Request<B>) -> bool {
     prefers_html(request.headers()) && !request.uri().path().starts_with(super::API)
 }
 
-/// Where signing in leads back to, for who would rather have a page than a problem document: to what was asked for, but
-/// nobody signs in below a token.
+/// The address to return to after signing in: the one of a GET, else `/`; also `/` below a reader's token, where nobody
+/// signs in. `None` for a client that does not prefer pages.
 pub(super) fn way_back<B>(request: &Request<B>) -> Option<String> {
     let to = request.uri().path_and_query().map(PathAndQuery::as_str);
     let to = to.filter(|to| request.method() == Method::GET && !to.starts_with(TOKEN_PATH));
     is_page_wanted(request).then(|| to.unwrap_or("/").to_owned())
 }
 
-/// The answer, as a page where it is a problem; `to`: where signing in leads back to. Without that it is among pages that
-/// are none of ours, and leads nowhere.
+/// Renders a problem as a page; any other answer stays as it is. `to`: the address to return to after signing in;
+/// `None`: the page appears among those of an origin, and has no links.
 pub(super) fn show_problem(response: Response, to: Option<&str>) -> Response {
     let Some(problem) = response.extensions().get::<Problem>() else { return response };
     let (title, content) = (title(problem.status), content(problem, to));
@@ -77,7 +77,7 @@ pub(super) fn show_problem(response: Response, to: Option<&str>) -> Response {
         _ => html::lone_document(title, &content),
     };
     let mut response = (parts.status, parts.headers, page).into_response();
-    // What it is about is known outside still.
+    // Outer middleware still needs the extensions (audience, route, problem).
     response.extensions_mut().extend(parts.extensions);
     response
 }
@@ -134,7 +134,7 @@ mod tests {
         let page = "<a href=\"/x\"></a><a class=\"y\" href=\"https://z/\"></a><form action=\"/f\">\
                     <a href=\"#top\"></a><a href=\"/\"></a>a href=&quot;/t&quot;";
         assert_eq!(
-            below("/p", page.to_owned()),
+            prefix_links_with_path("/p", page.to_owned()),
             "<a href=\"/p/x\"></a><a class=\"y\" href=\"https://z/\"></a><form action=\"/p/f\">\
              <a href=\"#top\"></a><a href=\"/p/\"></a>a href=&quot;/t&quot;"
         );

@@ -1,7 +1,7 @@
 //! What a connection asks of this site, and the bodies of requests and answers: those that come, those that somebody watches,
 //! and those that are handed over in pieces and counted until they have gone. What is ready is answered at once.
 
-use super::connections::{Busy, ClientTurn};
+use super::connections::{RequestInFlight, ClientWait};
 use super::ready::{AnswerBasis, PlainRequest};
 use super::router::{DRAIN_TIME, drain};
 use super::{Connection, HeldBudget, Listener, Peer, SiteHandle, SpooledFile, probes};
@@ -36,10 +36,10 @@ impl Service<Request<Incoming>> for SiteService {
     type Future = Either<Ready<Answered>, BoxFuture<'static, Answered>>;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        let busy = self.connection.begin(request.version() < Version::HTTP_2);
+        let in_flight = self.connection.begin(request.version() < Version::HTTP_2);
         let site = self.site.site(self.listener);
         let is_probe =
-            || probes::is_probe(request.uri().path()) && !site.room.origins.may_be_for(&request);
+            || probes::is_probe(request.uri().path()) && !site.app.origins.may_be_for(&request);
         if self.connection.is_reserved && !is_probe() {
             // Closed without a word: a stream of events would take a refusal for the end.
             self.connection.cut();
@@ -47,28 +47,29 @@ impl Service<Request<Incoming>> for SiteService {
         }
         let plain = PlainRequest::read(&request);
         let from = (self.peer, &self.connection);
-        let ready_answer = |plain| site.ready.answer(&site.room, from, (plain, &request));
+        let ready_answer = |plain| site.ready.answer(&site.app, from, (plain, &request));
         if let Some(answer) = plain.as_ref().and_then(ready_answer) {
-            return Either::Left(ready(Ok(answer.map(|content| SentBody::new(content, busy)))));
+            return Either::Left(ready(Ok(answer.map(|content| SentBody::new(content, in_flight)))));
         }
-        // For what is an origin's, more is done than to answer.
-        let plain = plain.filter(|_| !site.room.origins.may_be_for(&request));
-        let kept_for = plain.and_then(|plain| Some((plain, AnswerBasis::now(&site.room)?)));
+        // Answers at addresses of an origin are not kept: such a request is also counted, and may make or resume a
+        // feed.
+        let plain = plain.filter(|_| !site.app.origins.may_be_for(&request));
+        let kept_for = plain.and_then(|plain| Some((plain, AnswerBasis::now(&site.app)?)));
         request.extensions_mut().insert(self.peer);
         request.extensions_mut().insert(Arc::clone(&self.connection));
-        let turn = busy.turn_of_body();
+        let wait = in_flight.body_wait();
         let asks_first = request.headers().contains_key(header::EXPECT);
         let request = request.map(|body| match body.is_end_stream() {
             true => Body::empty(),
-            false => Body::new(ArrivingBody { body: Some(body), turn, asks_first }),
+            false => Body::new(ArrivingBody { body: Some(body), wait, asks_first }),
         });
         Either::Right(Box::pin(async move {
             let mut answer = site.answer(request).await;
             if let Some(kept_for) = kept_for {
-                let (metrics, now) = (&site.room.metrics, site.room.clock.now());
+                let (metrics, now) = (&site.app.metrics, site.app.clock.now());
                 site.ready.keep((metrics, now), kept_for, &mut answer);
             }
-            Ok(answer.map(|body| SentBody::new(SentContent::Made(body), busy)))
+            Ok(answer.map(|body| SentBody::new(SentContent::Made(body), in_flight)))
         }))
     }
 }
@@ -79,8 +80,8 @@ type Answered = Result<Response<SentBody>, Infallible>;
 /// bounds: a client that is still writing when the connection closes never sees the answer.
 struct ArrivingBody {
     body: Option<Incoming>,
-    turn: ClientTurn,
-    /// Who asks before it sends sends nothing where the answer is no.
+    wait: ClientWait,
+    /// Whether the client sent `Expect`: it sends no body if the answer refuses it, so none is drained.
     asks_first: bool,
 }
 
@@ -95,8 +96,8 @@ impl http_body::Body for ArrivingBody {
         let this = &mut *self;
         let Some(body) = &mut this.body else { return Poll::Ready(None) };
         let came = Pin::new(body).poll_frame(context);
-        this.turn.is(came.is_pending());
-        note_moved(&this.turn, &came);
+        this.wait.set_waiting(came.is_pending());
+        note_moved(&this.wait, &came);
         came
     }
 
@@ -129,13 +130,13 @@ pub(super) enum SentContent {
 /// The same, with which its connection is busy until it is dropped. What there is of it waits for the client.
 pub(super) struct SentBody {
     content: SentContent,
-    busy: Busy,
+    in_flight: RequestInFlight,
 }
 
 impl SentBody {
-    fn new(content: SentContent, mut busy: Busy) -> Self {
-        busy.answer();
-        Self { content, busy }
+    fn new(content: SentContent, mut in_flight: RequestInFlight) -> Self {
+        in_flight.answer();
+        Self { content, in_flight }
     }
 }
 
@@ -150,8 +151,8 @@ impl http_body::Body for SentBody {
             SentContent::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             SentContent::Made(body) => Pin::new(body).poll_frame(context),
         };
-        this.busy.turn.is(frame.is_ready());
-        note_moved(&this.busy.turn, &frame);
+        this.in_flight.wait.set_waiting(frame.is_ready());
+        note_moved(&this.in_flight.wait, &frame);
         frame
     }
 
@@ -172,16 +173,16 @@ impl http_body::Body for SentBody {
     }
 }
 
-fn note_moved<E>(turn: &ClientTurn, frame: &PolledFrame<E>) {
+fn note_moved<E>(wait: &ClientWait, frame: &PolledFrame<E>) {
     if let Poll::Ready(Some(Ok(frame))) = frame {
-        turn.moved(frame.data_ref().map_or(0, Bytes::len));
+        wait.moved(frame.data_ref().map_or(0, Bytes::len));
     }
 }
 
 /// What came when a body was asked for more.
 pub(super) type PolledFrame<E> = Poll<Option<Result<Frame<Bytes>, E>>>;
 
-/// A body, and who is told what comes of it. Both are dropped together.
+/// A body that shows each frame that was polled to `watch`, and is dropped with it.
 pub(super) struct WatchedBody<B, W> {
     body: B,
     watch: W,
@@ -284,7 +285,7 @@ impl http_body::Body for Unsent {
             UnsentPieces::File(pieces) => task::ready!(pieces.poll_next_unpin(context)),
         };
         let Some(piece) = piece else { return Poll::Ready(None) };
-        // The client sees by its length that the body is broken off.
+        // The client sees by `Content-Length` that the body was cut short.
         let piece = piece.inspect_err(|error| {
             tracing::error!(%error, "a document could not be read from its file as it was sent");
         });
@@ -311,7 +312,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_document_is_held_until_its_last_byte_has_gone() {
-        let shares = BudgetShares { all: 1 << 20, each: 1 << 20, site: 1 << 20 };
+        let shares = BudgetShares { all: 1 << 20, each: 1 << 20, network: 1 << 20 };
         let (budget, whole) = (Budget::new(shares, Duration::ZERO), Bytes::from(vec![0; 40_000]));
         let thing = (whole.as_ptr().addr(), 40_000);
         let client = Some(crate::tests::client(1));

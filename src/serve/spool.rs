@@ -21,7 +21,7 @@ use tidegate_format::render::TextSink;
 use tidegate_store::Store;
 use xxhash_rust::xxh3::Xxh3;
 
-/// What is larger is written to a file, in bytes: what is made of a document in memory is three times that.
+/// Larger documents go to files, in bytes. In memory a document takes up to three times its size (plain, gzip, zstd).
 const LARGE: usize = if cfg!(test) { 4 << 10 } else { 16 << 20 };
 /// Bytes of all files together, those that are still sent though nobody asks for them any more among them.
 const ALL: u64 = if cfg!(test) { 256 << 10 } else { 4 << 30 };
@@ -56,9 +56,9 @@ impl Spool {
     fn check_space(&self) -> Result<(), Problem> {
         let condition = self.store.condition();
         if condition.space.free.is_some_and(|space| space.is_short) {
-            let said = "the document is too large for memory, and the gateway's disk has too little \
+            let detail = "the document is too large for memory, and the gateway's disk has too little \
                         space for it";
-            return Err(Problem::later(said, RETRY_SOON));
+            return Err(Problem::later(detail, RETRY_SOON));
         }
         Ok(())
     }
@@ -76,9 +76,9 @@ impl FileSize {
         let before = self.used.fetch_add(more, Ordering::SeqCst);
         self.bytes = self.bytes.saturating_add(more);
         if before.saturating_add(more) > ALL {
-            let said =
+            let detail =
                 format!("documents that are too large for memory have {before} bytes already");
-            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, said));
+            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, detail));
         }
         Ok(())
     }
@@ -202,10 +202,10 @@ impl TextSink<Problem> for SpoolingText {
     }
 }
 
-/// No file took a document.
+/// The problem of a document that could not be written to a file.
 fn unwritten(error: &io::Error) -> Problem {
-    // Not what was made before: the feed may have moved on, and was said to have.
+    // Do not fall back to the previous document: a newer revision of the feed may have been announced.
     tracing::error!(%error, "a document could not be written to a file of the data folder");
-    let said = format!("the document is too large for memory, and no file took it: {error}");
-    Problem::later(said, RETRY_SOON)
+    let detail = format!("the document is too large for memory, and no file took it: {error}");
+    Problem::later(detail, RETRY_SOON)
 }

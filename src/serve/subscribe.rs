@@ -1,9 +1,9 @@
 //! `/subscribe?url=…`: the gateway's address of a site's feed, for readers. Only for addresses that the
 //! configuration admits (`[[origin]]`, `[[allow]]`): of every other nothing is asked.
 //!
-//! A reader's token finds the reader's private feeds as well. For everybody else there is none at such an
-//! address: a feed is made of it as of any other. Where an address leads to that of a feed that there is, by redirects
-//! or but for a fragment, it is that feed.
+//! With a reader's token, the private feeds that the token opens are found as well. Without one a private feed does not
+//! count: a public feed of the same upstream is made, as of any other address. An address that reaches the upstream of
+//! an existing feed by redirects, or differs from it in the fragment alone, finds that feed.
 
 use super::audience::challenged;
 use super::forms::ProgramForm;
@@ -50,7 +50,7 @@ pub(super) async fn show(
     TypedQuery(query): TypedQuery<Query>,
     headers: HeaderMap,
 ) -> Reply {
-    if !viewer.room.origins.admits_any() {
+    if !viewer.app.origins.admits_any() {
         return Err(Problem::not_found("this gateway has no sites to subscribe to by address"));
     }
     let typed = query.get(PARAMETER)?.unwrap_or_default().trim();
@@ -58,7 +58,7 @@ pub(super) async fn show(
     match typed.is_empty() {
         true if is_page => Ok(viewer.form_page("Subscribe", &form(""))),
         true => Err(Problem::parameter(PARAMETER, "name the address of a site or a feed")),
-        false => answer(&viewer, typed, is_page, offered(&viewer, typed).await),
+        false => answer(&viewer, typed, is_page, find_offers(&viewer, typed).await),
     }
 }
 
@@ -69,15 +69,15 @@ pub(super) async fn send(
     ProgramForm(form): ProgramForm,
 ) -> Reply {
     if viewer.audience.is_guess {
-        let said = "the password opens nothing; send a reader's token, or none";
+        let detail = "the password opens nothing; send a reader's token, or none";
         // It may be that of a proxy: a browser is asked for another one only where readers are asked for theirs.
-        return match viewer.room.config.server.challenge {
-            true => Ok(challenged(said)),
-            false => Err(Problem::new(StatusCode::UNAUTHORIZED, said)),
+        return match viewer.app.config.server.challenge {
+            true => Ok(challenged(detail)),
+            false => Err(Problem::new(StatusCode::UNAUTHORIZED, detail)),
         };
     }
     let typed = form.get(PARAMETER).trim();
-    let made = made(&viewer, typed).await.map(|feed| vec![feed]);
+    let made = find_or_make_feed(&viewer, typed).await.map(|feed| vec![feed]);
     answer(&viewer, typed, prefers_html(&headers), made)
 }
 
@@ -97,35 +97,35 @@ fn answer(
 }
 
 /// The site that admits an address, and its address there. Of one without a scheme the first that is admitted counts.
-fn admitted(room: &SharedState, typed: &str) -> Result<(AdmittedSite, Url), Problem> {
+fn admitted(app: &SharedState, typed: &str) -> Result<(AdmittedSite, Url), Problem> {
     add::check_length(typed)?;
     let none = || Problem::parameter(PARAMETER, "that is no address of the web");
     let urls = add::candidates(typed).ok_or_else(none)?;
-    urls.iter().find_map(|url| room.origins.admitted(url)).ok_or_else(|| {
-        let said = "this gateway takes no feeds of that address; ask who runs it";
-        Problem::new(StatusCode::FORBIDDEN, said).about(PARAMETER)
+    urls.iter().find_map(|url| app.origins.admitted(url)).ok_or_else(|| {
+        let detail = "this gateway takes no feeds of that address; ask who runs it";
+        Problem::new(StatusCode::FORBIDDEN, detail).about(PARAMETER)
     })
 }
 
 /// The feeds at an address.
-async fn offered(viewer: &Viewer, typed: &str) -> Result<Vec<OfferedFeed>, Problem> {
-    let room = &viewer.room;
-    let (site, url) = admitted(room, typed)?;
-    if let Some(feed) = known(viewer, &site, &[&url]).await? {
+async fn find_offers(viewer: &Viewer, typed: &str) -> Result<Vec<OfferedFeed>, Problem> {
+    let app = &viewer.app;
+    let (site, url) = admitted(app, typed)?;
+    if let Some(feed) = find_known(viewer, &site, &[&url]).await? {
         return Ok(vec![feed]);
     }
-    let found = match looked_at(viewer, &site, &url).await? {
+    let found = match discover_feed(viewer, &site, &url).await? {
         FoundAddress::Closed(why) => {
             return Err(Problem::new(StatusCode::FORBIDDEN, why.to_string()).about(PARAMETER));
         }
         FoundAddress::Feed(there) => {
-            if let Some(feed) = known(viewer, &site, &[&there.end, &there.lasting]).await? {
+            if let Some(feed) = find_known(viewer, &site, &[&there.end, &there.permanent]).await? {
                 return Ok(vec![feed]);
             }
-            if site.shows_key(&url) || site.shows_key(&there.lasting) {
+            if site.shows_key(&url) || site.shows_key(&there.permanent) {
                 return Err(has_key());
             }
-            vec![(there.lasting, there.title, Some(there.traits))]
+            vec![(there.permanent, there.title, Some(there.traits))]
         }
         FoundAddress::Page(links) => {
             links.into_iter().map(|(url, title)| (url, title, None)).collect()
@@ -136,18 +136,18 @@ async fn offered(viewer: &Viewer, typed: &str) -> Result<Vec<OfferedFeed>, Probl
     for (url, title, traits) in found {
         // What a page of the site names is announced, and what somebody typed is not.
         if traits.is_none() {
-            room.origins.pages.announce(&url);
+            app.origins.pages.announce(&url);
             if is_front {
-                room.operator.asked.note_named(&url);
+                app.operator.demand.note_named(&url);
             }
         }
-        let offer = match known(viewer, &site, &[&url]).await? {
+        let offer = match find_known(viewer, &site, &[&url]).await? {
             Some(feed) => feed,
             None => {
-                let place = room.origins.place_of(&url);
-                // Any other is one once it is subscribed to.
+                let place = app.origins.place_of(&url);
+                // Any other address becomes a feed only by a POST.
                 let is_made =
-                    traits.is_none_or(|it| !it.is_json) && room.origins.makes_feed_at(&url);
+                    traits.is_none_or(|it| !it.is_json) && app.origins.makes_feed_at(&url);
                 let address = place.clone().filter(|_| is_made);
                 OfferedFeed { url: place.unwrap_or_else(|| url.into()), title, address, traits }
             }
@@ -161,35 +161,35 @@ async fn offered(viewer: &Viewer, typed: &str) -> Result<Vec<OfferedFeed>, Probl
 }
 
 /// What a look at an address finds. Where it found nothing a moment ago, the site is not asked again.
-async fn looked_at(
+async fn discover_feed(
     viewer: &Viewer,
     site: &AdmittedSite,
     url: &Url,
 ) -> Result<FoundAddress, Problem> {
-    let room = &viewer.room;
-    if room.origins.looks.is_missing(url) {
+    let app = &viewer.app;
+    if app.origins.looks.is_missing(url) {
         return Ok(FoundAddress::Nothing);
     }
-    let _turn = room.origins.looks.leave((&site.url, viewer.client), LOOK_WAIT).await?;
-    let mut found = room.operator.discover(site, url, &|_| true).await;
+    let _permit = app.origins.looks.acquire_permit((&site.url, viewer.client), LOOK_WAIT).await?;
+    let mut found = app.operator.discover(site, url, &|_| true).await;
     if found == FoundAddress::Page(Vec::new()) {
-        let usual = room.operator.usual_feed(site).await;
+        let usual = app.operator.common_path_feed(site).await;
         found = usual.map_or(FoundAddress::Nothing, |feed| FoundAddress::Page(vec![feed]));
     }
     if found == FoundAddress::Nothing {
-        room.origins.looks.note_missing(url);
+        app.origins.looks.note_missing(url);
     }
     Ok(found)
 }
 
 /// The feed of the gateway whose upstream is at one of these addresses, which needs no request. What a reader's token
 /// opens goes before what is for everybody, and a private feed of those before others.
-async fn known(
-    Viewer { room, audience, .. }: &Viewer,
+async fn find_known(
+    Viewer { app, audience, .. }: &Viewer,
     site: &AdmittedSite,
     urls: &[&Url],
 ) -> Result<Option<OfferedFeed>, Problem> {
-    let listing = room.directory.listing().await?;
+    let listing = app.directory.listing().await?;
     let is_private = |feed: &FeedName| listing.private.contains(feed);
     // A feed reader cannot sign in as the operator does.
     let is_own = |feed: &FeedName| !audience.is_operator() && listing.is_seen(feed, audience);
@@ -204,21 +204,21 @@ async fn known(
     let Some((record, url)) = found.and_then(|record| Some((record, at(record)?))) else {
         return Ok(None);
     };
-    let site = if is_own(&record.name) { &audience.site } else { &room.site };
-    let url = room.origins.place_of(url).unwrap_or_else(|| url.to_string());
+    let site = if is_own(&record.name) { &audience.site } else { &app.site };
+    let url = app.origins.place_of(url).unwrap_or_else(|| url.to_string());
     let address = Some(address(site, &record.name));
-    let title = title(room, record).await?;
+    let title = title(app, record).await?;
     let title = title.unwrap_or_else(|| shown(&url, record.options.secret));
     Ok(Some(OfferedFeed { url, title, address, traits: None }))
 }
 
 /// The title of a feed: the list of feeds learns of that of its last document a little later.
-async fn title(room: &SharedState, record: &FeedRecord) -> Result<Option<String>, Problem> {
+async fn title(app: &SharedState, record: &FeedRecord) -> Result<Option<String>, Problem> {
     if record.enrolment.title.is_some() {
         return Ok(record.enrolment.title.clone());
     }
-    // No item has a later tick: this is the document around them alone.
-    let view = room.store.view(&record.name, Select::After(Tick::at(Time::MAX))).await?;
+    // No item has a later tick, so this reads the head of the feed without any item.
+    let view = app.store.view(&record.name, Select::After(Tick::at(Time::MAX))).await?;
     Ok(view.and_then(|view| Enrolment::title(&view.skeleton.title)))
 }
 
@@ -228,19 +228,19 @@ fn address(site: &Site, feed: &FeedName) -> String {
 }
 
 /// The feed of the gateway for an address, made where there is none yet.
-async fn made(viewer: &Viewer, typed: &str) -> Result<OfferedFeed, Problem> {
-    let room = &viewer.room;
+async fn find_or_make_feed(viewer: &Viewer, typed: &str) -> Result<OfferedFeed, Problem> {
+    let app = &viewer.app;
     let (mut typed, mut title) = (typed.to_owned(), String::new());
-    // A page names a feed, and that is looked at.
+    // Two looks at most: at a page, and at the feed that it names.
     for _ in 0..2 {
-        let mut found = offered(viewer, &typed).await?;
+        let mut found = find_offers(viewer, &typed).await?;
         let feed = if found.len() == 1 { found.pop() } else { None };
         let several = "that address leads to several feeds; send the url of one of them";
         let mut feed = feed.ok_or_else(|| Problem::new(StatusCode::CONFLICT, several))?;
         if feed.address.is_some() {
             return Ok(feed);
         }
-        let (site, url) = admitted(room, &feed.url)?;
+        let (site, url) = admitted(app, &feed.url)?;
         if site.shows_key(&url) {
             return Err(has_key());
         }
@@ -253,7 +253,7 @@ async fn made(viewer: &Viewer, typed: &str) -> Result<OfferedFeed, Problem> {
             continue;
         };
         let name = make(viewer, (site, url), traits).await?;
-        feed.address = Some(address(&room.site, &name));
+        feed.address = Some(address(&app.site, &name));
         if feed.title.is_empty() {
             feed.title = shown(&feed.url, None);
         }
@@ -264,32 +264,32 @@ async fn made(viewer: &Viewer, typed: &str) -> Result<OfferedFeed, Problem> {
 
 /// Makes a feed of an address of a site.
 async fn make(
-    Viewer { room, audience, client, .. }: &Viewer,
+    Viewer { app, audience, client, .. }: &Viewer,
     (site, url): (AdmittedSite, Url),
     traits: FeedTraits,
 ) -> Result<FeedName, Problem> {
     let client = *client;
     if !audience.is_operator() {
-        room.origins.feed_shares.take_share(client, site.feeds)?;
+        app.origins.feed_shares.take_share(client, site.feeds)?;
     }
-    room.operator.asked.note_client(url.as_str(), client, room.clock.now());
+    app.operator.demand.note_client(url.as_str(), client, app.clock.now());
     let place = site.url.clone();
     let make = |operator: Arc<Operator>| async move {
         operator.make_feed(&site, &url, traits, None).await
     };
-    let name = room.act(make).await.map_err(|problem| match problem.status {
+    let name = app.act(make).await.map_err(|problem| match problem.status {
         StatusCode::INTERNAL_SERVER_ERROR => Problem::later(NOT_NOW, RETRY_SOON),
         _ => problem,
     })?;
-    room.origins.looks.note_found(&place, client);
+    app.origins.looks.note_found(&place, client);
     Ok(name)
 }
 
 /// A feed that is made here is everybody's.
 fn has_key() -> Problem {
-    let said = "the address has a key in it, so that a feed of it would not be for everybody; ask who runs this gateway \
+    let detail = "the address has a key in it, so that a feed of it would not be for everybody; ask who runs this gateway \
                 for a private feed of it";
-    Problem::new(StatusCode::FORBIDDEN, said).about(PARAMETER)
+    Problem::new(StatusCode::FORBIDDEN, detail).about(PARAMETER)
 }
 
 fn form(typed: &str) -> Markup {

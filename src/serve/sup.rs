@@ -5,7 +5,7 @@
 
 use super::answers::optional;
 use super::log::LogAfter;
-use super::ready::StillSo;
+use super::ready::IsCurrent;
 use super::{
     AppState, Audience, BadRequest, Client, Listing, NotFound, Problem, Query, Rendition,
     SharedState, Site, Unchanged, Work, WorkKind, locked, make_on_thread,
@@ -31,19 +31,19 @@ const MEDIA_TYPE: &str = "application/json";
 const FRESH: HeaderValue = HeaderValue::from_static("public, max-age=1");
 /// Two builds of one document are at least this far apart; with [`FRESH`], a change is listed within
 /// two seconds wherever a build takes less than a fifth of a second.
-const PACE: Duration = Duration::from_millis(900);
-/// A build may take this part of the time: one fifth.
-const SHARE: u32 = 4;
+const MIN_PAUSE: Duration = Duration::from_millis(900);
+/// The pause after a build, as a multiple of its duration: so builds take at most a fifth of the time.
+const PAUSE_FACTOR: u32 = 4;
 /// The longest pause after a build, however long it took.
-const PACE_LIMIT: Duration = Duration::from_secs(30);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// How often the log is followed while nobody asks and nothing is new.
 const FOLLOW: Duration = Duration::from_secs(30);
 /// How many epochs are taken at once.
 const EPOCHS: usize = 256;
 /// What the document of one reader takes, in bytes.
 const OWN_COST: u64 = 1024 * 1024;
-/// The period of a request that names none, where it is configured.
-const USUAL: u32 = 60;
+/// The period of a request that names none, in seconds, if it is configured.
+const DEFAULT_PERIOD: u32 = 60;
 
 /// A document as it was last made.
 struct Built {
@@ -55,8 +55,8 @@ struct Built {
     took: Duration,
 }
 
-/// The document of one period, as it was last made. One makes it at a time, whoever leaves meanwhile; whoever comes waits
-/// for that.
+/// The last document of one period. The lock lets one task at a time build it, which goes on if its client leaves;
+/// others wait.
 type LastUpdates = Arc<tokio::sync::Mutex<Option<Built>>>;
 
 pub(super) struct SupDocuments {
@@ -73,7 +73,7 @@ impl SupDocuments {
     /// The documents of these periods; nothing of the log is read yet.
     pub(super) fn new(periods: &[u32]) -> Self {
         Self {
-            windows: Mutex::new(Windows::new(periods.iter().copied().max().unwrap_or(USUAL))),
+            windows: Mutex::new(Windows::new(periods.iter().copied().max().unwrap_or(DEFAULT_PERIOD))),
             last: periods.iter().map(|period| (*period, Arc::default())).collect(),
             reading: tokio::sync::Mutex::default(),
             followed: AtomicBool::new(false),
@@ -85,20 +85,20 @@ impl SupDocuments {
     }
 
     /// The period that a query asks for, and its document.
-    fn asked(&self, query: &str) -> Result<(u32, &LastUpdates), Problem> {
+    fn find_period(&self, query: &str) -> Result<(u32, &LastUpdates), Problem> {
         let written: Vec<String> = self.last.keys().map(u32::to_string).collect();
-        let wrong = |said: &str| {
-            let said = format!("{said}; there are documents of {} seconds", written.join(", "));
-            Problem::parameter("seconds", said).with("periods", self.periods())
+        let wrong = |detail: &str| {
+            let detail = format!("{detail}; there are documents of {} seconds", written.join(", "));
+            Problem::parameter("seconds", detail).with("periods", self.periods())
         };
         let query = Query::read(query)?;
-        let asked = query.get("seconds").map_err(|_| wrong("seconds is given twice"))?;
-        let found = match asked {
-            Some(asked) => self.last.iter().find(|(period, _)| period.to_string() == asked),
-            None => self.last.get_key_value(&USUAL).or_else(|| self.last.first_key_value()),
+        let seconds = query.get("seconds").map_err(|_| wrong("seconds is given twice"))?;
+        let found = match seconds {
+            Some(seconds) => self.last.iter().find(|(period, _)| period.to_string() == seconds),
+            None => self.last.get_key_value(&DEFAULT_PERIOD).or_else(|| self.last.first_key_value()),
         };
         let found = found.map(|(period, last)| (*period, last));
-        found.ok_or_else(|| match asked {
+        found.ok_or_else(|| match seconds {
             Some(_) => wrong("seconds names no period that is offered here"),
             None => Problem::not_found("no SUP document is published here"),
         })
@@ -119,12 +119,12 @@ impl AppState {
         self.read_log_to_end().await?;
         // Not before the log was read: of what is in it, it is known whether it is private.
         let private = Arc::clone(&self.directory.listing().await?.private);
-        let (room, begun) = (Arc::clone(self), Instant::now());
+        let (app, begun) = (Arc::clone(self), Instant::now());
         make_on_thread("the SUP document", move || {
-            let site = &room.site;
+            let site = &app.site;
             let hidden: HashSet<SupId> = private.iter().filter_map(|f| site.sup_id(f)).collect();
             let is_listed = |id: &SupId| !hidden.contains(id);
-            let (rendition, epoch) = make(&room.sup, site, (period, &is_listed))?;
+            let (rendition, epoch) = make(&app.sup, site, (period, &is_listed))?;
             let (rendition, at, took) = (Arc::new(rendition), Instant::now(), begun.elapsed());
             let built = Built { rendition: Arc::clone(&rendition), epoch, private, at, took };
             *last = Some(built);
@@ -154,18 +154,18 @@ impl AppState {
     ) -> Result<Rendition, Problem> {
         self.read_log_to_end().await?;
         let listing = self.directory.listing().await?;
-        let (room, site) = (Arc::clone(self), Arc::clone(&audience.site));
+        let (app, site) = (Arc::clone(self), Arc::clone(&audience.site));
         let seen = listing.seen_by(audience).filter_map(|record| site.sup_id(&record.name));
         let seen: HashSet<SupId> = seen.collect();
         make_on_thread("the SUP document", move || {
-            make(&room.sup, &site, (period, &|id| seen.contains(id))).map(|(made, _)| made)
+            make(&app.sup, &site, (period, &|id| seen.contains(id))).map(|(made, _)| made)
         })
         .await
     }
 
     /// Whether a document is new enough.
     fn is_fresh(&self, built: &Built, period: u32, listing: &Listing) -> bool {
-        let pause = built.took.saturating_mul(SHARE).clamp(PACE, PACE_LIMIT);
+        let pause = built.took.saturating_mul(PAUSE_FACTOR).clamp(MIN_PAUSE, MAX_PAUSE);
         let age = self.clock.now().since(built.rendition.shown);
         let is_unchanged = built.epoch >= self.log.newest() && age <= step(period);
         // It tells of no feed that became private.
@@ -175,9 +175,9 @@ impl AppState {
 
     /// Takes what is new in the log.
     async fn follow_log(&self) -> Result<(), StoreError> {
-        // Before the log is read, and before it is looked what another gateway wrote: whatever cannot be read yet can
-        // be read after this time only. While the database does not answer, that is the time of its last answer: another
-        // gateway may have been started since, and write.
+        // Taken before the log is read and before other gateways' commits are fetched: an epoch that this reading
+        // misses becomes readable after `now`. While the database does not answer, the time of its last answer counts:
+        // another gateway may have started and committed since.
         let StoreCondition { unanswered, gateways, stop, .. } = self.store.condition();
         let now = self.clock.now().minus(unanswered.unwrap_or_default());
         self.store.catch_up().await?;
@@ -195,7 +195,7 @@ impl AppState {
             };
             let mut windows = locked(&self.sup.windows);
             if epochs.is_empty() {
-                // The epoch that was to be closed as the store stopped may be there, and other gateways show it.
+                // The epoch that was being closed when the store stopped may be durable, and other gateways show it.
                 if let Some(stop) = stop {
                     return Err(StoreError::Stopped(Box::new(stop)));
                 }
@@ -207,13 +207,13 @@ impl AppState {
                 return Ok(());
             }
             for sealed in epochs {
-                windows.add_epoch(self.closed(&sealed));
+                windows.add_epoch(self.to_sup_epoch(&sealed));
                 after = sealed.epoch;
             }
         }
     }
 
-    fn closed(&self, sealed: &ClosedEpoch) -> Closed {
+    fn to_sup_epoch(&self, sealed: &ClosedEpoch) -> Closed {
         let changes = sealed.changes.iter();
         let changes = changes.filter_map(|c| Some((self.site.sup_id(&c.feed)?, c.tick)));
         Closed { epoch: sealed.epoch.0, at: sealed.at, changes: changes.collect() }
@@ -236,7 +236,7 @@ impl AppState {
             }
             tokio::select! {
                 () = closing.cancelled() => return,
-                () = tokio::time::sleep(PACE) => {}
+                () = tokio::time::sleep(MIN_PAUSE) => {}
             }
         }
     }
@@ -289,25 +289,25 @@ fn pair() -> ArrayBuilder {
         NotFound,
     ))]
 pub(super) async fn document(
-    State(room): State<SharedState>,
+    State(app): State<SharedState>,
     (audience, client): (Audience, Client),
     uri: Uri,
-    asked: HeaderMap,
+    request_headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let (period, last) = room.sup.asked(uri.query().unwrap_or_default())?;
+    let (period, last) = app.sup.find_period(uri.query().unwrap_or_default())?;
     if audience.reader().is_some() {
         let work = Work::of_all(WorkKind::Standing);
-        let making = Arc::clone(&room);
+        let making = Arc::clone(&app);
         let made = async move { making.own_sup_document(period, &audience).await };
-        let rendition = room.admission.run(client, &work, OWN_COST, made).await?;
-        return Ok(rendition.answer(&asked, None));
+        let rendition = app.admission.run(client, &work, OWN_COST, made).await?;
+        return Ok(rendition.answer(&request_headers, None));
     }
-    let rendition = room.sup_document((period, last)).await?;
+    let rendition = app.sup_document((period, last)).await?;
     let (last, it) = (Arc::clone(last), Arc::downgrade(&rendition));
-    let still_so: StillSo = Arc::new(move |room, listing, _| {
+    let is_current: IsCurrent = Arc::new(move |app, listing, _| {
         let is_it = |built: &Built| Arc::as_ptr(&built.rendition) == it.as_ptr();
-        let is_newest = |built: &Built| is_it(built) && room.is_fresh(built, period, listing);
+        let is_newest = |built: &Built| is_it(built) && app.is_fresh(built, period, listing);
         last.try_lock().is_ok_and(|last| last.as_ref().is_some_and(is_newest))
     });
-    Ok(rendition.answer_for_a_while(&asked, None, (None, still_so)))
+    Ok(rendition.answer_repeatable(&request_headers, None, (None, is_current)))
 }

@@ -33,7 +33,7 @@ use super::client::Client;
 use super::problem::Problem;
 use super::rendition::Renderer;
 use super::{
-    AppState, InForce, Listener, Operator, OriginSettings, ServeSettings, ServerConfig,
+    AppState, ActiveConfig, Listener, Operator, OriginSettings, ServeSettings, ServerConfig,
     SharedState, SiteHandle, site_router,
 };
 use axum::Router;
@@ -105,8 +105,8 @@ fn operator_over(
 ) -> (Arc<Operator>, IdlePolling) {
     let polling = IdlePolling::new(&store, &clock, services.clone());
     let url = "https://feeds.example.org";
-    let in_force = InForce::new(&Config::default(), url, services, None);
-    let operator = Operator::new(store, clock, polling.poller.clone(), in_force);
+    let active_config = ActiveConfig::new(&Config::default(), url, services, None);
+    let operator = Operator::new(store, clock, polling.poller.clone(), active_config);
     (Arc::new(operator), polling)
 }
 
@@ -115,7 +115,7 @@ struct Site {
     store: Arc<TestStore>,
     polling: Arc<IdlePolling>,
     clock: ManualClock,
-    room: SharedState,
+    app: SharedState,
     router: Router,
     closing: CancellationToken,
 }
@@ -178,16 +178,16 @@ impl Site {
     /// The site that takes the place of this one.
     fn followed_by(&self, settings: ServeSettings) -> Self {
         let parts = ServerConfig {
-            operator: Arc::clone(&self.room.operator),
+            operator: Arc::clone(&self.app.operator),
             settings,
             folder: None,
             origins: OriginSettings::default(),
             tls: None,
-            before: Some(SiteHandle::new(&self.room)),
+            before: Some(SiteHandle::new(&self.app)),
         };
         let behind = (Arc::clone(&self.store), Arc::clone(&self.polling), self.clock.clone());
         let next = Self::of(parts, behind, spell);
-        self.room.hand_over(&next.room);
+        self.app.hand_over(&next.app);
         next
     }
 
@@ -197,9 +197,9 @@ impl Site {
         renderer: Renderer,
     ) -> Self {
         let closing = CancellationToken::new();
-        let room = AppState::new(parts, renderer, closing.clone());
-        let router = site_router(room.clone(), Listener::Everybody);
-        Self { store, polling, clock, room, router, closing }
+        let app = AppState::new(parts, renderer, closing.clone());
+        let router = site_router(app.clone(), Listener::Everybody);
+        Self { store, polling, clock, app, router, closing }
     }
 
     async fn ask(&self, request: Request<Body>) -> Response<Body> {

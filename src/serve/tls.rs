@@ -55,7 +55,7 @@ impl TlsIdentity {
             TlsError(format!("the file {shown_key} has no private key in PEM: {error}"))
         })?;
         let provider = ring::default_provider();
-        let expires = chain.first().and_then(|leaf| end(leaf, &provider));
+        let expires = chain.first().and_then(|leaf| expiry(leaf, &provider));
         let unfit = |error: rustls::Error| {
             TlsError(match error {
                 rustls::Error::InconsistentKeys(_) => {
@@ -106,8 +106,9 @@ fn read_chain(bytes: &[u8], path: &Path) -> Result<Vec<CertificateDer<'static>>,
     }
 }
 
-/// Until when a certificate is good: what a check against no root at all, at the end of time, finds first.
-fn end(leaf: &CertificateDer<'_>, provider: &CryptoProvider) -> Option<Time> {
+/// The expiry of a certificate. rustls tells it only in the error for an expired one, which it finds before it looks
+/// for a root: so verify it without roots, at the end of the year 9999.
+fn expiry(leaf: &CertificateDer<'_>, provider: &CryptoProvider) -> Option<Time> {
     let parsed = ParsedCertificate::try_from(leaf).ok()?;
     let (roots, at) = (RootCertStore::empty(), UnixTime::since_unix_epoch(FOR_EVER));
     let algorithms = provider.signature_verification_algorithms.all;
@@ -127,7 +128,6 @@ pub struct TlsKeys {
 }
 
 impl TlsKeys {
-    /// This one at first.
     pub fn new(identity: TlsIdentity) -> Result<Self, TlsError> {
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_protocol_versions(&[&TLS13, &TLS12])

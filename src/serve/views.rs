@@ -19,7 +19,6 @@ const BUILDS: usize = 4;
 /// What was asked of a view, checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct ViewRequest {
-    /// The view.
     pub(super) kind: ViewKind,
     /// The form, with the container where one was asked for.
     pub(super) form: DocumentForm,
@@ -44,8 +43,9 @@ impl ViewRequest {
             && state.window_start.is_some()
     }
 
-    /// Whether the view has all of a list, in its order, whatever the container is: that order is in no version of its
-    /// outlines, so that who reads it takes that of the document. Of other feeds what changed stands in nothing.
+    /// Whether the view has a whole subscription list (OPML) in its order, in any container: no version of an outline
+    /// records its position, so readers take the order of the document. Entries of other feeds do not nest, so a part
+    /// is enough.
     fn has_whole_list(&self, state: &FeedState) -> bool {
         self.kind != ViewKind::Reader && state.format == Format::Opml
     }
@@ -53,7 +53,7 @@ impl ViewRequest {
 
 /// A view that a client asks for, decided from the state in which its feed is.
 #[derive(Clone, Copy)]
-pub(super) struct AskedView<'a> {
+pub(super) struct RequestedView<'a> {
     pub(super) record: &'a ServedFeed,
     pub(super) request: ViewRequest,
     pub(super) state: &'a FeedState,
@@ -61,7 +61,7 @@ pub(super) struct AskedView<'a> {
     plan: ReadPlan,
 }
 
-impl<'a> AskedView<'a> {
+impl<'a> RequestedView<'a> {
     pub(super) fn new(
         record: &'a ServedFeed,
         request: ViewRequest,
@@ -91,7 +91,7 @@ impl<'a> AskedView<'a> {
         (self.record.key(kind), Some(self.state.revision))
     }
 
-    /// What making the document takes: the items that it shows, and where something is told that no item says, the ledger.
+    /// The cost of making the document: its items, and the ledger if it shows deletions or a whole list.
     pub(super) fn work(&self, admission: &Admission) -> WorkRequest {
         let (state, feed) = (self.state, &self.record.name);
         let all = kept_items(state);
@@ -106,8 +106,8 @@ impl<'a> AskedView<'a> {
             false => 0,
         };
         let cost = admission.cost_of(&work, items).saturating_add(ledger);
-        let tells = self.request.is_whole(self.plan, state);
-        WorkRequest { client: self.client, cost, work, tells }
+        let records_cost = self.request.is_whole(self.plan, state);
+        WorkRequest { client: self.client, cost, work, records_cost }
     }
 }
 
@@ -116,11 +116,11 @@ impl AppState {
     /// same revision is served.
     pub(super) async fn view(
         self: &Arc<Self>,
-        asked: &AskedView<'_>,
+        requested: &RequestedView<'_>,
     ) -> Result<Arc<Rendition>, Problem> {
-        let request = asked.request;
-        let make = |room: Arc<Self>, record| async move { room.build_view(&record, request).await };
-        self.encoded(asked.record, asked.key(None), asked.work(&self.admission), make).await
+        let request = requested.request;
+        let make = |app: Arc<Self>, record| async move { app.build_view(&record, request).await };
+        self.encoded(requested.record, requested.key(None), requested.work(&self.admission), make).await
     }
 
     /// A document in its encodings, which is kept or made.
@@ -128,14 +128,14 @@ impl AppState {
         self: &Arc<Self>,
         record: &ServedFeed,
         (key, revision): (DocumentKey, Option<Revision>),
-        ask: WorkRequest,
+        work_request: WorkRequest,
         make: impl FnOnce(Arc<Self>, ServedFeed) -> F,
     ) -> Result<Arc<Rendition>, Problem>
     where
         F: Future<Output = Result<Rendition, Problem>> + Send + 'static,
     {
         let make = || make(Arc::clone(self), record.clone());
-        let made = self.documents.get(key, revision, ask, make).await?;
+        let made = self.documents.get(key, revision, work_request, make).await?;
         made.encoded().cloned().ok_or_else(Problem::unread_feed)
     }
 
@@ -204,7 +204,7 @@ impl AppState {
         let reader = self.store.pin(&record.name).await?.ok_or_else(Problem::unread_feed)?;
         let plan = request.plan(reader.state())?;
         let (mut view, mut rest) = RestOfView::begin(&reader, plan.select()).await?;
-        // What the document says of itself follows from the first item: there is one, if any.
+        // The head of the document (such as `expires`) depends on the first items, so read on until there are some.
         while view.items.is_empty()
             && let Some(next) = rest.next().await?
         {
@@ -225,7 +225,7 @@ impl AppState {
             }
         }
         if request.has_whole_list(state) {
-            // What changed is told with all that it may stand in: an outline on its own would seem to have moved to the
+            // A changed outline is sent with all outlines that may contain it: alone it would seem to have moved to the
             // root.
             let whole = reader.whole_view().await?.ok_or_else(Problem::unread_feed)?;
             view.items = whole.items;
@@ -274,7 +274,7 @@ async fn publishable_tombstones(
     mut deleted: Vec<Item>,
 ) -> Result<Vec<Item>, Problem> {
     let ledger = reader.snapshot().await?.ok_or_else(Problem::unread_feed)?;
-    // All of a ledger is looked at, and let go of, where that keeps nobody waiting.
+    // On a blocking thread: the whole ledger is read and freed.
     make_on_thread("this document", move || {
         let living = ledger.known.iter().filter(|known| !known.is_deleted());
         let borne: HashSet<&str> = living.map(|known| known.published_id.as_str()).collect();

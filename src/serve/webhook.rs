@@ -9,7 +9,7 @@ use super::hub::SubscriptionAnswer;
 use super::operator::refuse_if_filed;
 use super::query::is_plain;
 use super::{
-    AppState, AskedView, Audience, BadRequest, BodyContent, Client, Conflict, Encoding, FeedCall,
+    AppState, RequestedView, Audience, BadRequest, BodyContent, Client, Conflict, Encoding, FeedCall,
     JsonFields, JsonObject, NotFound, OperatorError, Problem, ProblemCause, Reply, ServedFeed,
     SharedState, TOKEN_PATH, ViewQuery, ViewRequest, answers,
 };
@@ -32,7 +32,7 @@ use utoipa::ToSchema;
 const CHANGES: usize = 100;
 /// How many versions of an item are looked at for the two that differ.
 const VERSIONS_READ: usize = 20;
-/// What is said of a topic that is none, also where it is below a token that opens nothing.
+/// The detail of the problem for an address that is no topic, also for one below an unknown token.
 const NO_TOPIC: &str = "the topic is no feed of this gateway";
 /// Random bytes of a secret that is made here.
 const SECRET_BYTES: usize = 32;
@@ -41,13 +41,13 @@ const SECRET_BYTES: usize = 32;
 /// the events of a feed is bounded: where some are gone, the sync view has what they led to, and the message
 /// says so.
 pub(super) async fn message(
-    room: &AppState,
+    app: &AppState,
     record: &FeedRecord,
     after: Option<Tick>,
 ) -> Result<(Bytes, Option<Tick>), StoreError> {
     let name = &record.name;
-    let newest = room.store.state(name).await?.and_then(|state| state.tick);
-    let events = room.store.events(name, EVENTS_KEPT).await?;
+    let newest = app.store.state(name).await?.and_then(|state| state.tick);
+    let events = app.store.events(name, EVENTS_KEPT).await?;
     let is_cut = events.len() >= EVENTS_KEPT && events.iter().all(|event| event.tick > after);
     let later = |event: &&Event| event.tick.is_some() && event.tick > after && event.tick <= newest;
     let mut told: Vec<&Event> = events.iter().rev().filter(later).collect();
@@ -60,10 +60,10 @@ pub(super) async fn message(
     let until = if more { last } else { newest };
     let mut changes = Vec::with_capacity(told.len());
     for event in told {
-        changes.push(change(room, name, event).await?);
+        changes.push(change(app, name, event).await?);
     }
     let since = after.map(|after| format!("?since={after}")).unwrap_or_default();
-    let site = &room.site;
+    let site = &app.site;
     let message = Message {
         feed: name,
         title: record.shown_title(),
@@ -107,23 +107,23 @@ struct MessageChange {
 }
 
 async fn change(
-    room: &AppState,
+    app: &AppState,
     feed: &FeedName,
     event: &Event,
 ) -> Result<MessageChange, StoreError> {
-    let known = room.store.known(feed, &event.id).await?;
+    let known = app.store.known(feed, &event.id).await?;
     let known = known.filter(|known| !known.is_redacted());
-    let page = room.site.at(&super::item_page(feed, &event.id));
+    let page = app.site.at(&super::item_page(feed, &event.id));
     let mut compared = None;
     if let (EventKind::Updated | EventKind::Undeleted, Some(tick)) = (event.kind, event.tick) {
-        let versions = room.store.versions(feed, &event.id, VERSIONS_READ).await?;
+        let versions = app.store.versions(feed, &event.id, VERSIONS_READ).await?;
         compared = compared_versions(&versions, tick).map(|(old, new)| {
             format!("{page}?diff={}..{}", old.updates.value(), new.updates.value())
         });
     }
     Ok(MessageChange {
         event: event.into(),
-        id: event.tick.map(|tick| room.site.change_entry_id(feed, &event.id, tick)),
+        id: event.tick.map(|tick| app.site.change_entry_id(feed, &event.id, tick)),
         link: known.as_ref().and_then(|known| known.link.clone()),
         published_id: known.map(|known| known.published_id),
         versions: page,
@@ -132,12 +132,12 @@ async fn change(
 }
 
 /// The hub, and the feed that a request is about, where its webhook can be changed.
-async fn found(room: &SharedState, name: FeedName) -> Result<(Hub, Arc<FeedRecord>), Problem> {
-    let Some(hub) = &room.hub else {
-        let said = "webhooks are delivered by the hub, and there is none here: websub.hub is false";
-        return Err(Problem::not_found(said));
+async fn find_hub_and_feed(app: &SharedState, name: FeedName) -> Result<(Hub, Arc<FeedRecord>), Problem> {
+    let Some(hub) = &app.hub else {
+        let detail = "webhooks are delivered by the hub, and there is none here: websub.hub is false";
+        return Err(Problem::not_found(detail));
     };
-    let listing = room.directory.listing().await?;
+    let listing = app.directory.listing().await?;
     let record = listing.get(&name).filter(|record| record.standing != FeedStanding::Gone);
     let record = record.ok_or_else(|| OperatorError::unknown_feed(&name))?;
     Ok((hub.clone(), Arc::clone(record)))
@@ -180,8 +180,8 @@ impl WebhookAnswer {
     NotFound,
     Conflict,
 ))]
-pub(super) async fn show(FeedCall { room, name, .. }: FeedCall) -> Reply {
-    let (hub, record) = found(&room, name).await?;
+pub(super) async fn show(FeedCall { app, name, .. }: FeedCall) -> Reply {
+    let (hub, record) = find_hub_and_feed(&app, name).await?;
     Ok(answer(StatusCode::OK, &WebhookAnswer::new(&hub, &record.name)))
 }
 
@@ -193,10 +193,10 @@ pub(super) async fn show(FeedCall { room, name, .. }: FeedCall) -> Reply {
     Conflict,
 ))]
 pub(super) async fn put(
-    FeedCall { room, name, .. }: FeedCall,
+    FeedCall { app, name, .. }: FeedCall,
     JsonObject(body): JsonObject,
 ) -> Reply {
-    let (hub, record) = found(&room, name).await?;
+    let (hub, record) = find_hub_and_feed(&app, name).await?;
     refuse_if_filed(&record)?;
     let (url, given) = read(body)?;
     let made = if given.is_none() { Some(random_secret()?) } else { None };
@@ -214,8 +214,8 @@ pub(super) async fn put(
     NotFound,
     Conflict,
 ))]
-pub(super) async fn delete(FeedCall { room, name, .. }: FeedCall) -> Reply {
-    let (hub, record) = found(&room, name).await?;
+pub(super) async fn delete(FeedCall { app, name, .. }: FeedCall) -> Reply {
+    let (hub, record) = find_hub_and_feed(&app, name).await?;
     refuse_if_filed(&record)?;
     hub.set_webhook(&record.name, None).await?;
     Ok(answer(StatusCode::OK, &WebhookAnswer::new(&hub, &record.name)))
@@ -276,7 +276,7 @@ impl AppState {
         let (record, request) = self.hub_topic(topic).await?;
         let newest = async {
             let state = self.store.state(&record.name).await?.ok_or_else(Problem::unread_feed)?;
-            self.view(&AskedView::new(&record, request, &state, Client::Own)?).await
+            self.view(&RequestedView::new(&record, request, &state, Client::Own)?).await
         };
         let rendition = newest.await.map_err(|problem| later(&problem))?;
         let mut headers = HeaderMap::new();
@@ -309,15 +309,16 @@ impl AppState {
     }
 
     async fn hub_topic(&self, topic: &str) -> Result<(ServedFeed, ViewRequest), NoHubDocument> {
-        // One of two configurations with other readers is the newer one.
+        // While another gateway has other readers configured, its configuration may be the newer one and know this
+        // token.
         let differ = |gateway: &KnownGateway| gateway.differing.iter().any(|key| key == "reader");
         let is_readers = topic.starts_with(&self.site.at(TOKEN_PATH));
         let is_unsure = is_readers && self.store.condition().gateways.iter().any(differ);
         self.find_topic(topic).await.map_err(|problem| match problem.cause {
             ProblemCause::RevokedToken | ProblemCause::UnknownFeed if is_unsure => {
-                let said =
+                let detail =
                     "the token of its address may be in the configuration of another gateway";
-                NoHubDocument::Later(said.to_owned())
+                NoHubDocument::Later(detail.to_owned())
             }
             ProblemCause::RevokedToken => {
                 NoHubDocument::Gone("the token of its address is revoked".to_owned())
@@ -346,23 +347,23 @@ impl AppState {
     }
 
     async fn find_topic(&self, topic: &str) -> Result<(ServedFeed, ViewRequest), Problem> {
-        let (audience, name, kind, query) = self.place(topic)?;
+        let (audience, name, kind, query) = self.parse_topic(topic)?;
         let record = self.served_feed(&name, &audience).await?;
-        let foreign = |problem: Problem| problem.because(ProblemCause::ForeignTopic);
-        let asked = ViewQuery::read(kind, query.unwrap_or_default()).map_err(foreign)?;
-        let said = if asked.since.is_some() || asked.as_of.is_some() {
+        let foreign = |problem: Problem| problem.with_cause(ProblemCause::ForeignTopic);
+        let view_query = ViewQuery::read(kind, query.unwrap_or_default()).map_err(foreign)?;
+        let detail = if view_query.since.is_some() || view_query.as_of.is_some() {
             "a topic has neither since nor as-of: subscribe to the view itself"
         } else if query.is_some_and(|query| !is_plain(query)) {
             "a topic has no parameters but as and sx, unescaped: subscribe to the view itself"
         } else {
-            let form = self.site.form(asked.dialect, asked.container);
+            let form = self.site.form(view_query.dialect, view_query.container);
             return Ok((record, ViewRequest { kind, form, seen: None }));
         };
-        Err(foreign(Problem::new(StatusCode::BAD_REQUEST, said)))
+        Err(foreign(Problem::new(StatusCode::BAD_REQUEST, detail)))
     }
 
-    /// What the address of a topic says: for whom, the feed's name, the view, and the query.
-    fn place<'a>(
+    /// Parses the address of a topic into audience, feed name, view and query.
+    fn parse_topic<'a>(
         &self,
         topic: &'a str,
     ) -> Result<(Audience, String, ViewKind, Option<&'a str>), Problem> {
@@ -371,7 +372,7 @@ impl AppState {
             let query = places.is_json(name).then_some("as=jsonfeed");
             return Ok((Audience::public(self), name.to_string(), ViewKind::Reader, query));
         }
-        let none = |cause| Problem::not_found(NO_TOPIC).because(cause);
+        let none = |cause| Problem::not_found(NO_TOPIC).with_cause(cause);
         let foreign = || none(ProblemCause::ForeignTopic);
         let found = Audience::of_address(self, topic).ok_or_else(foreign)?;
         let (audience, path) = found.map_err(|Revoked| none(ProblemCause::RevokedToken))?;

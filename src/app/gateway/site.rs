@@ -10,7 +10,7 @@ use tidegate_config::Config;
 use tidegate_net::fetch::Services;
 use tidegate_poll::hub::{Calling, Hub, HubConfig};
 use tidegate_serve::{
-    self as serve, AdminToken, InForce, Operator, ReaderAccess, ServeError, SiteHandle,
+    self as serve, AdminToken, ActiveConfig, Operator, ReaderAccess, ServeError, SiteHandle,
 };
 use tidegate_store::SharedSettings;
 use tokio::net::TcpListener;
@@ -219,8 +219,8 @@ impl PreparedSite {
     }
 
     /// What administration goes by.
-    pub(super) fn in_force(&self, config: &Config) -> InForce {
-        InForce::new(config, &self.public_url, self.services.clone(), self.hub.clone())
+    pub(super) fn active_config(&self, config: &Config) -> ActiveConfig {
+        ActiveConfig::new(config, &self.public_url, self.services.clone(), self.hub.clone())
     }
 
     /// Serves with it, in the place of what serves.

@@ -1,7 +1,7 @@
 //! A feed, and how it stands: in a list of feeds without its ledger, and by itself with all that is known.
 
 use super::{EventAnswer, PendingItem, ShownOptions};
-use crate::keeping::{Discarded, KeptAnswer};
+use crate::holdings::{Discarded, KeptAnswer};
 use crate::life::FeedLife;
 use crate::readers::PrivateReaders;
 use crate::shown;

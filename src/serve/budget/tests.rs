@@ -1,7 +1,7 @@
 //! Who gives way to whom.
 
 use super::*;
-use crate::connections::Busy;
+use crate::connections::RequestInFlight;
 use crate::tests::{client, network_of_site};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,7 +16,7 @@ struct Stage {
 
 impl Stage {
     fn new(all: u64, each: u64) -> Self {
-        Self::with(BudgetShares { all, each, site: each })
+        Self::with(BudgetShares { all, each, network: each })
     }
 
     fn with(shares: BudgetShares) -> Self {
@@ -42,7 +42,7 @@ impl Stage {
     }
 
     /// The gateway works for these.
-    fn busy(&self, at: impl IntoIterator<Item = usize>) -> Vec<Busy> {
+    fn busy(&self, at: impl IntoIterator<Item = usize>) -> Vec<RequestInFlight> {
         at.into_iter().map(|at| self.connections[at].begin(false)).collect()
     }
 
@@ -92,7 +92,7 @@ fn a_client_has_its_share_and_the_greatest_gives_way() {
 
 #[test]
 fn a_site_has_a_share_however_many_networks_it_has() {
-    let stage = Stage::with(BudgetShares { all: 8, each: 2, site: 4 });
+    let stage = Stage::with(BudgetShares { all: 8, each: 2, network: 4 });
     let _busy = stage.busy(0..6);
     let take = |network: u16| {
         let (client, at) = (network_of_site(network), usize::from(network));

@@ -25,7 +25,6 @@ const EXCERPT: usize = 600;
 /// The longest text that is put into the form for a new one, in bytes.
 const PREFILLED: usize = 64 * 1024;
 
-/// The conflicts of the page.
 pub(super) fn conflicts(list: &ConflictList, form: ConflictsForm) -> Markup {
     let (feed, shown) = (&list.feed, &list.conflicts);
     html! {
@@ -236,8 +235,8 @@ pub(crate) async fn resolve(
 ) -> Reply {
     let (feed, address) = (&record.name, format!("/feeds/{}/conflicts", record.name));
     let done = match form {
-        Ok(form) if form.get("keep") == "winners" => keep_winners(&viewer.room, feed, &form).await,
-        Ok(form) => resolve_one(&viewer.room, feed, &form).await,
+        Ok(form) if form.get("keep") == "winners" => keep_winners(&viewer.app, feed, &form).await,
+        Ok(form) => resolve_one(&viewer.app, feed, &form).await,
         Err(problem) => Err(problem),
     };
     viewer.answer_form(feed, (&address, "Conflicts"), &address, done)
@@ -245,7 +244,7 @@ pub(crate) async fn resolve(
 
 /// Does what a form says of one item.
 async fn resolve_one(
-    room: &SharedState,
+    app: &SharedState,
     feed: &FeedName,
     form: &SentForm,
 ) -> Result<String, Problem> {
@@ -254,10 +253,10 @@ async fn resolve_one(
     let keep = match form.get("keep") {
         "winner" => Resolution::Winner,
         "new" => {
-            let item = room.store.item(feed, &id).await?.ok_or_else(unknown)?;
+            let item = app.store.item(feed, &id).await?.ok_or_else(unknown)?;
             if is_outline(&item) {
-                let said = "an outline says more than a title and a text, which would be lost";
-                return Err(Problem::parameter("keep", said));
+                let detail = "an outline says more than a title and a text, which would be lost";
+                return Err(Problem::parameter("keep", detail));
             }
             Resolution::New(written(form, &item)?)
         }
@@ -267,15 +266,15 @@ async fn resolve_one(
         },
     };
     let expected = Some(form.get("etag").to_owned());
-    let said = format!("Resolved. The item {id} has a new version.");
-    edit::done(room, feed, Act::Resolve { id, keep, conflicts: None, expected }).await?;
-    Ok(said)
+    let notice = format!("Resolved. The item {id} has a new version.");
+    edit::apply_act(app, feed, Act::Resolve { id, keep, conflicts: None, expected }).await?;
+    Ok(notice)
 }
 
 /// Keeps the winner of each item that the page showed, as it showed it, and says what came of it. An item that
 /// changed since is left as it is.
 async fn keep_winners(
-    room: &SharedState,
+    app: &SharedState,
     feed: &FeedName,
     form: &SentForm,
 ) -> Result<String, Problem> {
@@ -284,7 +283,7 @@ async fn keep_winners(
         let Ok(id) = SyncId::new(id) else { continue };
         let (keep, expected) = (Resolution::Winner, Some(etag.to_owned()));
         let act = Act::Resolve { id, keep, conflicts: None, expected };
-        match edit::done(room, feed, act).await {
+        match edit::apply_act(app, feed, act).await {
             Ok(_) => kept += 1,
             Err(problem) if problem.status.is_client_error() => left += 1,
             Err(problem) => return Err(problem),
@@ -299,7 +298,7 @@ async fn keep_winners(
 
 /// What a person wrote over the version that the form began with: what was not edited stays as it is.
 fn written(form: &SentForm, item: &Item) -> Result<CheckedEntry, Problem> {
-    let before = &begins(item).unwrap_or(&item.shared.winner).data;
+    let before = &first_living_version(item).unwrap_or(&item.shared.winner).data;
     let shown = source(before);
     let lines = |text: &str| text.trim().replace("\r\n", "\n");
     let (content, is_html) = (form.get("content"), form.get("html") == "yes");
@@ -314,14 +313,14 @@ fn written(form: &SentForm, item: &Item) -> Result<CheckedEntry, Problem> {
 
 /// The version whose text a new one begins with: the winner, or, where that is a deletion, the first
 /// of the others that is none.
-pub(crate) fn begins(item: &Item) -> Option<&Version<Bytes>> {
+pub(crate) fn first_living_version(item: &Item) -> Option<&Version<Bytes>> {
     let shared = &item.shared;
     std::iter::once(&shared.winner).chain(&shared.conflicts).find(|version| !version.deleted)
 }
 
 /// Whether an item is an outline of a list: its address and its place are none of what a form asks for.
 pub(crate) fn is_outline(item: &Item) -> bool {
-    begins(item).is_some_and(|version| version.data.format == Format::Opml)
+    first_living_version(item).is_some_and(|version| version.data.format == Format::Opml)
 }
 
 /// The text at a path as its author wrote it, with its lines: a field has the white space of its value

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
-/// A client that lets so many bytes come or go has gone on. Fewer at a time do not keep a connection from giving way.
+/// Bytes that count as progress of a client. Fewer do not keep its connection from being cut.
 const STEP: usize = 16 * 1024;
 
 /// The time as a sweep over all connections last read it, in milliseconds since the server began: a
@@ -39,10 +39,10 @@ struct ConnectionActivity {
     /// Requests for which the gateway has something to do. Where there is none, the client is waited for: for a request,
     /// for the body of one, or until it takes an answer.
     worked_on: isize,
-    /// Bytes that came and went since `rested`.
+    /// Bytes that came and went since `last_progress`.
     moved: usize,
     /// When its client last went on.
-    rested: u64,
+    last_progress: u64,
     /// Since when bytes of an answer wait for the client to take them.
     stalled: Option<u64>,
     /// When it was told to end.
@@ -52,12 +52,12 @@ struct ConnectionActivity {
 }
 
 impl ConnectionActivity {
-    fn goes_on(&mut self, now: u64) {
-        (self.moved, self.rested) = (0, now);
+    fn note_progress(&mut self, now: u64) {
+        (self.moved, self.last_progress) = (0, now);
     }
 
     /// Whether nothing goes on but what its client lets go on.
-    const fn is_at_rest(&self) -> bool {
+    const fn is_waiting_for_client(&self) -> bool {
         self.worked_on <= 0
     }
 }
@@ -66,7 +66,7 @@ impl Connection {
     /// Of a connection that was accepted just now.
     pub(crate) fn new(clock: SweepClock, is_reserved: bool) -> Self {
         let opened = clock.load(Ordering::Relaxed);
-        let activity = ConnectionActivity { rested: opened, ..ConnectionActivity::default() };
+        let activity = ConnectionActivity { last_progress: opened, ..ConnectionActivity::default() };
         let cut = CancellationToken::new();
         let (activity, graceful) = (Mutex::new(activity), cut.child_token());
         Self { is_reserved, clock, opened, activity, graceful, cut }
@@ -77,22 +77,22 @@ impl Connection {
     }
 
     /// A request is in flight until what this returns is dropped.
-    pub(crate) fn begin(self: &Arc<Self>, is_http_1: bool) -> Busy {
+    pub(crate) fn begin(self: &Arc<Self>, is_http_1: bool) -> RequestInFlight {
         let mut activity = locked(&self.activity);
         activity.is_http_1.get_or_insert(is_http_1);
         activity.worked_on += 1;
         activity.requests += 1;
         // To ask for more is not to take what was asked for before.
         if activity.requests == 1 {
-            activity.goes_on(self.now());
+            activity.note_progress(self.now());
         }
         drop(activity);
-        let request = RequestActivity { connection: Arc::clone(self), rests: AtomicUsize::new(0) };
-        Busy { turn: ClientTurn { request: Arc::new(request), is_waited_for: false } }
+        let request = RequestActivity { connection: Arc::clone(self), waiting_parts: AtomicUsize::new(0) };
+        RequestInFlight { wait: ClientWait { request: Arc::new(request), is_waited_for: false } }
     }
 
-    fn goes_on(&self) {
-        locked(&self.activity).goes_on(self.now());
+    fn note_progress(&self) {
+        locked(&self.activity).note_progress(self.now());
     }
 
     /// Whether bytes of an answer wait for the client to take them.
@@ -101,17 +101,17 @@ impl Connection {
     }
 
     /// For how long its client has been waited for, where nothing else goes on.
-    pub(crate) fn rests(&self) -> Option<Duration> {
+    pub(crate) fn client_wait(&self) -> Option<Duration> {
         let activity = locked(&self.activity);
-        let since = self.now().saturating_sub(activity.rested);
-        activity.is_at_rest().then(|| Duration::from_millis(since))
+        let since = self.now().saturating_sub(activity.last_progress);
+        activity.is_waiting_for_client().then(|| Duration::from_millis(since))
     }
 
     /// How it is to end by its limits, at `now` by the sweep's clock.
     pub(super) fn due(&self, limits: &ConnectionLimits, now: u64) -> Ending {
         // What began since the last look is counted from that one.
         let is_over = |then: u64, limit: Duration| {
-            Duration::from_millis(now.saturating_sub(then)) >= limit.saturating_add(limits.pace())
+            Duration::from_millis(now.saturating_sub(then)) >= limit.saturating_add(limits.sweep_interval())
         };
         let of = locked(&self.activity);
         let is_idle = of.requests == 0 && of.stalled.is_none();
@@ -119,8 +119,8 @@ impl Connection {
             (of.told, limits.drain),
             (of.is_http_1.is_none().then_some(self.opened), limits.first_request),
             // HTTP/2 has pings for that.
-            ((of.is_http_1 == Some(true) && is_idle).then_some(of.rested), limits.head),
-            ((of.requests > 0 && of.is_at_rest()).then_some(of.rested), limits.untaken),
+            ((of.is_http_1 == Some(true) && is_idle).then_some(of.last_progress), limits.head),
+            ((of.requests > 0 && of.is_waiting_for_client()).then_some(of.last_progress), limits.untaken),
             (of.stalled, limits.stall),
         ];
         if is_late.into_iter().any(|(since, limit)| since.is_some_and(|it| is_over(it, limit))) {
@@ -171,38 +171,38 @@ impl Connection {
     }
 }
 
-/// A request, and how much of it rests: its body, its answer, all of it once it is over.
+/// A request in flight, and how many of its parts (body, answer, the whole once it is over) wait for the client.
 #[derive(Debug)]
 struct RequestActivity {
     connection: Arc<Connection>,
-    rests: AtomicUsize,
+    waiting_parts: AtomicUsize,
 }
 
 impl RequestActivity {
-    /// One more rests, or one fewer: a request is worked on while none does.
-    fn rest(&self, is_one_more: bool) {
+    /// Counts one waiting part more or fewer. The gateway works on a request while none of its parts waits.
+    fn count_waiting(&self, is_one_more: bool) {
         let mut activity = locked(&self.connection.activity);
-        if is_one_more && self.rests.fetch_add(1, Ordering::Relaxed) == 0 {
+        if is_one_more && self.waiting_parts.fetch_add(1, Ordering::Relaxed) == 0 {
             activity.worked_on -= 1;
-        } else if !is_one_more && self.rests.fetch_sub(1, Ordering::Relaxed) == 1 {
+        } else if !is_one_more && self.waiting_parts.fetch_sub(1, Ordering::Relaxed) == 1 {
             activity.worked_on += 1;
         }
     }
 }
 
-/// Whether a client is waited for, until this is dropped.
+/// A part of a request that may wait for the client. Dropped, it waits no more.
 #[derive(Debug)]
-pub(crate) struct ClientTurn {
+pub(crate) struct ClientWait {
     request: Arc<RequestActivity>,
     is_waited_for: bool,
 }
 
-impl ClientTurn {
-    /// The client is waited for, or is not any more.
-    pub(crate) fn is(&mut self, is_waited_for: bool) {
+impl ClientWait {
+    /// Says whether this part waits for the client now.
+    pub(crate) fn set_waiting(&mut self, is_waited_for: bool) {
         if self.is_waited_for != is_waited_for {
             self.is_waited_for = is_waited_for;
-            self.request.rest(is_waited_for);
+            self.request.count_waiting(is_waited_for);
         }
     }
 
@@ -212,46 +212,46 @@ impl ClientTurn {
         let mut activity = locked(&connection.activity);
         activity.moved = activity.moved.saturating_add(bytes);
         if activity.moved >= STEP {
-            activity.goes_on(connection.now());
+            activity.note_progress(connection.now());
         }
     }
 }
 
-impl Drop for ClientTurn {
+impl Drop for ClientWait {
     fn drop(&mut self) {
-        self.is(false);
+        self.set_waiting(false);
     }
 }
 
 /// A request in flight, until its answer has gone out.
 #[derive(Debug)]
-pub(crate) struct Busy {
+pub(crate) struct RequestInFlight {
     /// Whether the client is to take the answer.
-    pub(crate) turn: ClientTurn,
+    pub(crate) wait: ClientWait,
 }
 
-impl Busy {
+impl RequestInFlight {
     /// The answer is there, for the client to take.
     pub(crate) fn answer(&mut self) {
-        self.turn.is(true);
-        self.turn.request.connection.goes_on();
+        self.wait.set_waiting(true);
+        self.wait.request.connection.note_progress();
     }
 
     /// Whether the client is waited for with the body of the request.
-    pub(crate) fn turn_of_body(&self) -> ClientTurn {
-        ClientTurn { request: Arc::clone(&self.turn.request), is_waited_for: false }
+    pub(crate) fn body_wait(&self) -> ClientWait {
+        ClientWait { request: Arc::clone(&self.wait.request), is_waited_for: false }
     }
 }
 
-impl Drop for Busy {
+impl Drop for RequestInFlight {
     fn drop(&mut self) {
         // For good; what is left of its body may be dropped later.
-        self.turn.request.rest(true);
-        let connection = &self.turn.request.connection;
+        self.wait.request.count_waiting(true);
+        let connection = &self.wait.request.connection;
         let mut activity = locked(&connection.activity);
         activity.requests = activity.requests.saturating_sub(1);
         if activity.requests == 0 {
-            activity.goes_on(connection.now());
+            activity.note_progress(connection.now());
         }
     }
 }
@@ -266,7 +266,7 @@ pub(crate) struct WatchedStream<S> {
 }
 
 impl<S: Unpin> WatchedStream<S> {
-    /// The stream of a connection that does this.
+    /// Wraps the stream of a connection.
     pub(crate) const fn new(stream: S, connection: Arc<Connection>) -> Self {
         Self { stream, connection, is_stalled: false }
     }
@@ -325,8 +325,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
 mod tests {
     use super::*;
 
-    fn is_at_rest(connection: &Connection) -> bool {
-        locked(&connection.activity).is_at_rest()
+    fn is_waiting_for_client(connection: &Connection) -> bool {
+        locked(&connection.activity).is_waiting_for_client()
     }
 
     #[tokio::test]
@@ -361,7 +361,7 @@ mod tests {
         let new = Arc::new(Connection::new(SweepClock::default(), false));
         let idle = asked(true).0;
         let (untaken, mut busy) = asked(false);
-        busy.turn.is(true);
+        busy.wait.set_waiting(true);
         let (stalled, _worked_on) = asked(false);
         stalled.stalls(true);
         let (old, _also_worked_on) = asked(true);
@@ -378,7 +378,7 @@ mod tests {
             let due =
                 |time: Duration| activity.due(&LIMITS, u64::try_from(time.as_millis()).unwrap());
             assert_eq!(due(limit), Ending::No);
-            assert_eq!(due(limit + LIMITS.pace()), is_ended);
+            assert_eq!(due(limit + LIMITS.sweep_interval()), is_ended);
         }
     }
 
@@ -386,38 +386,38 @@ mod tests {
     fn a_client_that_is_waited_for_is_at_rest_and_goes_on_by_whole_steps() {
         let clock = SweepClock::default();
         let activity = Arc::new(Connection::new(Arc::clone(&clock), false));
-        assert!(is_at_rest(&activity), "nothing was asked for yet");
+        assert!(is_waiting_for_client(&activity), "nothing was asked for yet");
         let (mut one, mut other) = (activity.begin(false), activity.begin(false));
-        let mut body = one.turn_of_body();
-        body.is(true);
-        assert!(!is_at_rest(&activity), "the other request is worked on");
-        other.turn.is(true);
-        assert!(is_at_rest(&activity));
-        body.is(false);
-        one.turn.is(true);
-        one.turn.is(true);
-        assert!(is_at_rest(&activity));
+        let mut body = one.body_wait();
+        body.set_waiting(true);
+        assert!(!is_waiting_for_client(&activity), "the other request is worked on");
+        other.wait.set_waiting(true);
+        assert!(is_waiting_for_client(&activity));
+        body.set_waiting(false);
+        one.wait.set_waiting(true);
+        one.wait.set_waiting(true);
+        assert!(is_waiting_for_client(&activity));
         clock.store(7, Ordering::Relaxed);
-        (0..STEP - 1).for_each(|_| one.turn.moved(1));
-        assert_eq!(locked(&activity.activity).rested, 0, "it drips");
-        one.turn.moved(1);
-        assert_eq!(locked(&activity.activity).rested, 7);
-        one.turn.is(false);
-        assert!(!is_at_rest(&activity));
+        (0..STEP - 1).for_each(|_| one.wait.moved(1));
+        assert_eq!(locked(&activity.activity).last_progress, 0, "it drips");
+        one.wait.moved(1);
+        assert_eq!(locked(&activity.activity).last_progress, 7);
+        one.wait.set_waiting(false);
+        assert!(!is_waiting_for_client(&activity));
         drop((one, body));
-        assert!(is_at_rest(&activity), "the other waits still");
+        assert!(is_waiting_for_client(&activity), "the other waits still");
         drop(other);
-        assert!(is_at_rest(&activity));
+        assert!(is_waiting_for_client(&activity));
         // A request whose body and answer both wait is one, and so is what is left of it behind its end.
         let (mut again, _worked_on) = (activity.begin(false), activity.begin(false));
-        let mut body = again.turn_of_body();
-        body.is(true);
-        again.turn.is(true);
-        assert!(!is_at_rest(&activity), "the other is worked on");
+        let mut body = again.body_wait();
+        body.set_waiting(true);
+        again.wait.set_waiting(true);
+        assert!(!is_waiting_for_client(&activity), "the other is worked on");
         drop(again);
-        assert!(!is_at_rest(&activity), "and it still is");
+        assert!(!is_waiting_for_client(&activity), "and it still is");
         drop(body);
-        assert!(!is_at_rest(&activity));
+        assert!(!is_waiting_for_client(&activity));
     }
 
     #[test]
@@ -425,7 +425,7 @@ mod tests {
         let clock = SweepClock::default();
         let activity = Arc::new(Connection::new(Arc::clone(&clock), false));
         let limits = ConnectionLimits { head: Duration::from_secs(1), ..ConnectionLimits::USUAL };
-        let late = 1000 + u64::try_from((limits.head + limits.pace()).as_millis()).unwrap();
+        let late = 1000 + u64::try_from((limits.head + limits.sweep_interval()).as_millis()).unwrap();
         let (one, other) = (activity.begin(true), activity.begin(true));
         clock.store(1000, Ordering::Relaxed);
         drop(one);

@@ -190,7 +190,7 @@ fn row(feed: &IndexedFeed, events: &[Event], now: Time) -> Markup {
                     a href={ "/feeds/" (name) "/complete" } { "complete" }
                     @if title != name.as_str() { " · " (name) }
                 }
-                @if let Some(words) = explain::made(record) {
+                @if let Some(words) = explain::describe_origin(record) {
                     div.quiet { (text(&words)) }
                 }
                 @if !address.is_empty() { div.quiet { (text(&address)) } }

@@ -62,7 +62,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
         Gone,
     ))]
 pub(crate) async fn events(
-    State(room): State<SharedState>,
+    State(app): State<SharedState>,
     (audience, client): (Audience, Client),
     RawQuery(query): RawQuery,
     connection: Option<Extension<Arc<Connection>>>,
@@ -70,14 +70,14 @@ pub(crate) async fn events(
 ) -> Result<Response, Problem> {
     let query = Query::within(QUERY_LIMIT, query.as_deref().unwrap_or_default())?;
     let connection = connection.map(|Extension(connection)| connection);
-    let (mut log, _) = LogFollower::new(&room, (audience, connection), &query).await?;
+    let (mut log, _) = LogFollower::new(&app, (audience, connection), &query).await?;
     wait(&query)?;
     if let Some(last) = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty()) {
-        let said = "Last-Event-ID is an id of this stream's events";
+        let detail = "Last-Event-ID is an id of this stream's events";
         let last = Position::read(last.to_str().unwrap_or_default());
-        log.at = last.map_err(|_| Problem::parameter("Last-Event-ID", said))?;
+        log.at = last.map_err(|_| Problem::parameter("Last-Event-ID", detail))?;
     }
-    let place = match enter(&room.event_streams.streams, client, "event streams") {
+    let place = match enter(&app.event_streams.streams, client, "event streams") {
         Ok(place) => place,
         Err(why) => {
             let later = format!("retry: {RETRY_LATER}\nid: {}\n: {why}\n\n", log.at);
@@ -87,12 +87,12 @@ pub(crate) async fn events(
     // The client knows where it is from the first line on, should nothing happen at all.
     let begin = format!("retry: {RETRY}\nid: {}\n\n", log.at);
     let (sender, mut pieces) = mpsc::channel(1);
-    let stream = EventStream { said: log.at, sent: Instant::now(), log, epochs: VecDeque::new() };
-    let may_tell_no_more = CancellationToken::new();
-    tokio::spawn(stream.run(begin, (sender, may_tell_no_more.clone()), place));
+    let stream = EventStream { sent_id: log.at, sent: Instant::now(), log, epochs: VecDeque::new() };
+    let over = CancellationToken::new();
+    tokio::spawn(stream.run(begin, (sender, over.clone()), place));
     let pieces = poll_fn(move |context| pieces.poll_recv(context));
     // A piece that waits for its client does not go out then.
-    let pieces = pieces.take_until(may_tell_no_more.cancelled_owned());
+    let pieces = pieces.take_until(over.cancelled_owned());
     Ok(streaming(Body::from_stream(pieces.map(Ok::<_, Infallible>))))
 }
 
@@ -132,7 +132,7 @@ struct EventStream {
     /// Epochs that were read, of which not everything was sent.
     epochs: VecDeque<Arc<ClosedEpoch>>,
     /// The id that the client knows.
-    said: Position,
+    sent_id: Position,
     /// When something was last sent.
     sent: Instant,
 }
@@ -146,10 +146,10 @@ impl EventStream {
         (pieces, end): (mpsc::Sender<String>, CancellationToken),
         _place: HeldBudget,
     ) {
-        let may_tell_no_more = self.log.clone().end();
+        let over = self.log.clone().until_over();
         tokio::select! {
             biased;
-            () = may_tell_no_more => end.cancel(),
+            () = over => end.cancel(),
             () = sleep(LIFE) => {}
             () = pieces.closed() => {}
             () = self.send_pieces(begin, &pieces) => {}
@@ -171,7 +171,7 @@ impl EventStream {
     /// The next piece, as soon as there is something to say; `None`: the stream ends.
     async fn next_piece(&mut self) -> Option<String> {
         loop {
-            if !self.log.goes_on().await.is_ok_and(|goes_on| goes_on) {
+            if !self.log.follow_reload().await.is_ok_and(|may_go_on| may_go_on) {
                 return None;
             }
             let piece = match self.epochs.front().cloned() {
@@ -195,7 +195,7 @@ impl EventStream {
             return Some(String::new());
         }
         tokio::select! {
-            () = self.log.told() => Some(String::new()),
+            () = self.log.interrupted() => Some(String::new()),
             () = sleep_until(self.sent + HEARTBEAT) => self.heartbeat().await,
             changed = self.log.newest.changed() => changed.ok().map(|()| String::new()),
         }
@@ -203,23 +203,23 @@ impl EventStream {
 
     /// What the client is told of an epoch, or of the rest of it: as much as fits into a piece.
     async fn write_epoch(&mut self, sealed: &ClosedEpoch) -> Option<String> {
-        let listing = self.log.room.directory.listing().await.ok()?;
+        let listing = self.log.app.directory.listing().await.ok()?;
         let behind = Position::behind(self.log.log(), sealed.epoch);
-        let (mut piece, mut said, mut at) = (String::new(), self.said, behind);
+        let (mut piece, mut sent_id, mut at) = (String::new(), self.sent_id, behind);
         for (place, change) in self.log.wanted(sealed, &listing) {
             if piece.len() > PIECE_BYTES {
-                at = said;
+                at = sent_id;
                 break;
             }
             let is_last = place + 1 == sealed.changes.len();
-            said = if is_last { behind } else { behind.within(place + 1) };
+            sent_id = if is_last { behind } else { behind.within(place + 1) };
             let change = ChangeLine::new(&self.log.audience.site, change);
             let single = ChangeEvent { epoch: sealed.epoch.0, at: sealed.at, change };
             // Texts and numbers always serialise, and JSON of one line is data of one line.
             let data = serde_json::to_string(&single).unwrap_or_default();
-            let _ = write!(piece, "event: change\nid: {said}\ndata: {data}\n\n");
+            let _ = write!(piece, "event: change\nid: {sent_id}\ndata: {data}\n\n");
         }
-        (self.said, self.log.at) = (said, at);
+        (self.sent_id, self.log.at) = (sent_id, at);
         if at == behind {
             self.epochs.pop_front();
         }
@@ -240,7 +240,7 @@ impl EventStream {
             "newest": newest.to_string(),
             "reason": why.detail,
         });
-        (self.log.at, self.said) = (newest, newest);
+        (self.log.at, self.sent_id) = (newest, newest);
         Some(format!("event: reset\nid: {newest}\ndata: {data}\n\n"))
     }
 
@@ -248,14 +248,14 @@ impl EventStream {
     /// quiet feed does not come back with one that is too old. Where the database of several gateways cannot be seen,
     /// the stream ends instead: its client goes on at a gateway that sees it.
     async fn heartbeat(&mut self) -> Option<String> {
-        if let Err(error) = self.log.room.store.catch_up().await {
+        if let Err(error) = self.log.app.store.catch_up().await {
             tracing::debug!(%error, "an event stream ends that would not be told of changes");
             return None;
         }
         let mut beat = ": still here\n".to_owned();
-        if self.said != self.log.at {
-            self.said = self.log.at;
-            let _ = writeln!(beat, "id: {}", self.said);
+        if self.sent_id != self.log.at {
+            self.sent_id = self.log.at;
+            let _ = writeln!(beat, "id: {}", self.sent_id);
         }
         Some(beat + "\n")
     }

@@ -151,8 +151,8 @@ fn field(
 
 // What differs between two versions of an item, and what comparing them may take.
 
-/// How long a comparison waits for its turn.
-const TURN_WAIT: Duration = Duration::from_secs(15);
+/// How long a comparison waits for its permit.
+const PERMIT_WAIT: Duration = Duration::from_secs(15);
 
 /// Two versions and what differs between them.
 pub(super) struct VersionDifference {
@@ -180,58 +180,58 @@ impl VersionDifference {
     }
 }
 
-/// Compares two versions. Nothing of them is read before it is their turn.
+/// Compares two versions. Nothing of them is read before there is a permit.
 pub(super) async fn compare_versions(
-    room: &AppState,
+    app: &AppState,
     subject: &Subject,
     old: VersionChoice,
     new: VersionChoice,
 ) -> Result<VersionDifference, Problem> {
-    let turn = take_turn(room).await?;
-    let (old_note, old) = bytes_of(room, subject, old).await?;
-    let (new_note, new) = bytes_of(room, subject, new).await?;
+    let permit = acquire_permit(app).await?;
+    let (old_note, old) = bytes_of(app, subject, old).await?;
+    let (new_note, new) = bytes_of(app, subject, new).await?;
     if let Some(tombstone) = [&old_note, &new_note].into_iter().flatten().find(|n| n.deleted) {
-        let said = format!(
+        let detail = format!(
             "version {} is a tombstone: the item was deleted, and no text of it is left to compare",
             tombstone.updates.value()
         );
-        return Err(Problem::not_found(said));
+        return Err(Problem::not_found(detail));
     }
-    let (differences, _) = compare_aside(turn, (old, new), CompareBudget::WHOLE).await?;
+    let (differences, _) = compare_on_thread(permit, (old, new), CompareBudget::WHOLE).await?;
     Ok(VersionDifference { old: old_note, new: new_note, differences })
 }
 
 /// What differs between two versions, where both can be read, within what is left of a budget.
 pub(crate) async fn compared(
-    room: &AppState,
+    app: &AppState,
     versions: (Markup, Markup),
     budget: &mut CompareBudget,
 ) -> Result<Option<Differences>, Problem> {
-    let (differences, left) = compare_aside(take_turn(room).await?, versions, *budget).await?;
+    let (differences, left) = compare_on_thread(acquire_permit(app).await?, versions, *budget).await?;
     *budget = left;
     Ok(differences)
 }
 
-/// Waits for the turn of a comparison, at most [`TURN_WAIT`].
-async fn take_turn(room: &AppState) -> Result<OwnedSemaphorePermit, Problem> {
-    let turn = Arc::clone(&room.comparisons).acquire_owned();
+/// Waits for a permit to compare, at most [`PERMIT_WAIT`].
+async fn acquire_permit(app: &AppState) -> Result<OwnedSemaphorePermit, Problem> {
+    let permit = Arc::clone(&app.comparisons).acquire_owned();
     let busy =
         |_| Problem::later("too many versions are compared just now; ask again soon", RETRY_SOON);
-    timeout(TURN_WAIT, turn).await.map_err(busy)?.map_err(|_| broken_off())
+    timeout(PERMIT_WAIT, permit).await.map_err(busy)?.map_err(|_| broken_off())
 }
 
 fn broken_off() -> Problem {
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the comparison broke off")
 }
 
-/// Compares two versions where that may take its time; answers what is left of the budget as well.
-async fn compare_aside(
-    turn: OwnedSemaphorePermit,
+/// Compares two versions on a blocking thread. Returns the rest of the budget as well.
+async fn compare_on_thread(
+    permit: OwnedSemaphorePermit,
     (old, new): (Markup, Markup),
     mut budget: CompareBudget,
 ) -> Result<(Option<Differences>, CompareBudget), Problem> {
     let comparing = tokio::task::spawn_blocking(move || {
-        let _turn = turn;
+        let _permit = permit;
         (versions(&old, &new, &mut budget), budget)
     });
     comparing.await.map_err(|_| broken_off())

@@ -199,12 +199,12 @@ fn side(word: &str, name: &str, note: Option<&VersionNote>, address: &str) -> Ma
 /// What differs between two versions, field by field; `None`: that cannot be told.
 pub(crate) fn differing(differences: Option<&Differences>) -> Markup {
     let Some(differences) = differences else {
-        let said = "One of the two cannot be read any more, so only their bytes can be looked at.";
-        return html! { p.note { (said) } };
+        let detail = "One of the two cannot be read any more, so only their bytes can be looked at.";
+        return html! { p.note { (detail) } };
     };
     if differences.fields.is_empty() {
-        let said = "Nothing differs in what the two say: at most how it is written does.";
-        return html! { p.note { (said) } };
+        let detail = "Nothing differs in what the two say: at most how it is written does.";
+        return html! { p.note { (detail) } };
     }
     html! {
         @for field in &differences.fields { (field_difference(field)) }
@@ -285,13 +285,13 @@ pub(crate) async fn act(
     form: SentForm,
 ) -> Reply {
     let address = item_page(&record.name, &id);
-    let done = carry_out(&viewer.room, &record, &id, (form.action()?, &form)).await;
+    let done = carry_out(&viewer.app, &record, &id, (form.action()?, &form)).await;
     viewer.answer_form(&record.name, (&address, "Item"), &address, done)
 }
 
 /// Does it; answers what came of it, as a sentence.
 async fn carry_out(
-    room: &SharedState,
+    app: &SharedState,
     record: &FeedRecord,
     id: &SyncId,
     (action, form): (ItemAction, &SentForm),
@@ -299,41 +299,41 @@ async fn carry_out(
     let feed = &record.name;
     Ok(match action {
         ItemAction::Delete => {
-            let known = room.store.known(feed, id).await?.ok_or_else(|| unknown_item(feed))?;
+            let known = app.store.known(feed, id).await?.ok_or_else(|| unknown_item(feed))?;
             if is_own(record, &known) {
                 let act = Act::Change { id: id.clone(), how: ItemAct::Delete, expected: None };
-                edit::done(room, feed, act).await?;
-            } else if admin::delete_missing_item(room, feed, id).await?.is_none() {
+                edit::apply_act(app, feed, act).await?;
+            } else if admin::delete_missing_item(app, feed, id).await?.is_none() {
                 return Ok("It was deleted before.".to_owned());
             }
             "Deleted: subscribers get its tombstone.".to_owned()
         }
         ItemAction::Restore => {
             let act = Act::Change { id: id.clone(), how: ItemAct::Restore(None), expected: None };
-            edit::done(room, feed, act).await?;
+            edit::apply_act(app, feed, act).await?;
             "Restored: it is in the feed again.".to_owned()
         }
         ItemAction::Redact => {
             if form.get("id").trim() != id.as_str() {
-                let said = "type the sync id of the item to redact it";
-                return Err(Problem::parameter("id", said));
+                let detail = "type the sync id of the item to redact it";
+                return Err(Problem::parameter("id", detail));
             }
             let reason = admin::redaction_reason(form.get("reason"))?;
-            admin::redact_item(room, feed, id, reason).await?;
+            admin::redact_item(app, feed, id, reason).await?;
             format!("Redacted: {}.", admin::REDACTION_LEAVES)
         }
     })
 }
 
-/// What can be done with an item now.
-pub(super) async fn part(
+/// Renders the forms for what can be done with an item now.
+pub(super) async fn render_actions(
     viewer: &Viewer,
     record: &ServedFeed,
     id: &SyncId,
 ) -> Result<Markup, Problem> {
     let address = item_page(&record.name, id);
     if viewer.is_signed_in {
-        let known = viewer.room.store.known(&record.name, id).await?;
+        let known = viewer.app.store.known(&record.name, id).await?;
         return Ok(known.map(|known| buttons(record, &known, &address)).unwrap_or_default());
     }
     Ok(html! {

@@ -114,7 +114,7 @@ pub(super) fn compare(old: &str, new: &str, budget: &mut CompareBudget) -> TextC
             TIME_LIMIT.as_millis()
         )
     });
-    let pieces = shortened(gathered(runs));
+    let pieces = skip_unchanged(merge_changes(runs));
     let shown = pieces.iter().map(|piece| piece.text().len() + PIECE).sum();
     let Some(rest) = budget.bytes.checked_sub(shown) else {
         let limit = format!(
@@ -129,7 +129,7 @@ pub(super) fn compare(old: &str, new: &str, budget: &mut CompareBudget) -> TextC
 }
 
 /// Changes that only white space parts are one change: what went, then what came.
-fn gathered(runs: Vec<(ChangeTag, String)>) -> Vec<TextPiece> {
+fn merge_changes(runs: Vec<(ChangeTag, String)>) -> Vec<TextPiece> {
     let mut out: Vec<TextPiece> = Vec::with_capacity(runs.len());
     let (mut gone, mut new) = (String::new(), String::new());
     let mut runs = runs.into_iter().peekable();
@@ -159,7 +159,7 @@ fn flush(out: &mut Vec<TextPiece>, gone: &mut String, new: &mut String) {
 }
 
 /// The pieces without the words that stayed and stand far from any change.
-fn shortened(pieces: Vec<TextPiece>) -> Vec<TextPiece> {
+fn skip_unchanged(pieces: Vec<TextPiece>) -> Vec<TextPiece> {
     let last = pieces.len().saturating_sub(1);
     let mut short = Vec::with_capacity(pieces.len());
     for (at, piece) in pieces.into_iter().enumerate() {

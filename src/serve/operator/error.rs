@@ -9,15 +9,15 @@ use tidegate_store::{CommitError, StoreError};
 
 /// Why an administration action was not done: a sentence, and the HTTP status that is told with it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{said}")]
+#[error("{detail}")]
 pub struct OperatorError {
     pub(crate) status: StatusCode,
-    said: String,
+    detail: String,
 }
 
 impl OperatorError {
-    fn new(status: StatusCode, said: impl Into<String>) -> Self {
-        Self { status, said: said.into() }
+    fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self { status, detail: detail.into() }
     }
 
     pub(crate) fn unknown_feed(feed: &FeedName) -> Self {
@@ -25,28 +25,28 @@ impl OperatorError {
     }
 
     pub(crate) fn unknown_item(feed: &FeedName) -> Self {
-        let said = format!("the feed {feed} has no item of that sync id");
-        Self::new(StatusCode::NOT_FOUND, said)
+        let detail = format!("the feed {feed} has no item of that sync id");
+        Self::new(StatusCode::NOT_FOUND, detail)
     }
 
     /// The request makes no sense as it stands.
-    pub(crate) fn bad_request(said: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, said)
+    pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, detail)
     }
 
     /// The feed's state does not allow it (nothing is held, the feed is deleted).
-    pub(crate) fn conflict(said: impl Into<String>) -> Self {
-        Self::new(StatusCode::CONFLICT, said)
+    pub(crate) fn conflict(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, detail)
     }
 
     /// It failed here.
-    pub(crate) fn internal(said: impl Into<String>) -> Self {
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, said)
+    pub(crate) fn internal(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
     }
 
     /// It may be done soon: the store is opened again, or its database is away.
-    pub(super) fn later(said: impl Into<String>) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, said)
+    pub(super) fn later(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
     }
 }
 

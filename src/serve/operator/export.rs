@@ -58,8 +58,8 @@ impl Write for PieceWriter {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(io::Error::new(ErrorKind::BrokenPipe, "nobody takes it any more")),
             Err(_) => {
-                let said = format!("nothing was taken for {} seconds", self.within.as_secs());
-                Err(io::Error::new(ErrorKind::TimedOut, said))
+                let detail = format!("nothing was taken for {} seconds", self.within.as_secs());
+                Err(io::Error::new(ErrorKind::TimedOut, detail))
             }
         }
     }
@@ -137,9 +137,9 @@ impl LeftOutCredentials {
 impl Operator {
     /// Begins to hand over the whole state of the gateway, which goes on meanwhile; one at a time.
     pub async fn export(&self) -> Result<ExportStream, OperatorError> {
-        let Ok(turn) = Arc::clone(&self.exporting).try_acquire_owned() else {
-            let said = "the state is being exported already; try again when that is done";
-            return Err(OperatorError::conflict(said));
+        let Ok(permit) = Arc::clone(&self.exporting).try_acquire_owned() else {
+            let detail = "the state is being exported already; try again when that is done";
+            return Err(OperatorError::conflict(detail));
         };
         let (sender, stream) = mpsc::channel(WAITING);
         let store = Arc::clone(&self.store);
@@ -151,7 +151,7 @@ impl Operator {
                 // Who takes nothing learns nothing.
                 let _ = sender.try_send(Err(io::Error::other(error)));
             }
-            drop(turn);
+            drop(permit);
         });
         Ok(stream)
     }

@@ -122,8 +122,8 @@ impl Operator {
         let sources = &record.options.sharing.sources;
         // Where the sources are others than before, or share with others, everything is looked at
         // anew.
-        let said = |name: &FeedName| feeds.get(name).map(|record| record.options.sharing.clone());
-        let options: Vec<_> = sources.iter().chain([&record.name]).map(said).collect();
+        let sharing_of = |name: &FeedName| feeds.get(name).map(|record| record.options.sharing.clone());
+        let options: Vec<_> = sources.iter().chain([&record.name]).map(sharing_of).collect();
         if gathered.options != options {
             gathered.seen.clear();
             self.gathered.begin(&record.name);
@@ -146,8 +146,8 @@ impl Operator {
         let names = items()
             .flat_map(|(_, item)| [item.shared.winner.id.to_string(), item.published_id.clone()]);
         let names: Vec<String> = names.collect();
-        let gathering = self.decide_and_commit(record, &names, |round| {
-            let (verdict, left_out) = record::gather(round, sources, &found);
+        let gathering = self.decide_and_commit(record, &names, |observation| {
+            let (verdict, left_out) = record::gather(observation, sources, &found);
             Ok((verdict.change, left_out))
         });
         let left_out = match gathering.await {
@@ -214,8 +214,8 @@ impl Operator {
             None if skeleton.title.trim().is_empty() => name.to_string(),
             None => skeleton.title,
         };
-        let in_force = self.in_force();
-        let own = in_force.config.server.public_url.as_deref().unwrap_or_default();
+        let active_config = self.active_config();
+        let own = active_config.config.server.public_url.as_deref().unwrap_or_default();
         let address = format!("{}/feeds/{name}", own.trim_end_matches('/'));
         let upstream = feeds.get(name).filter(|record| !record.options.sharing.local);
         let upstream = upstream.filter(|record| record.has_upstream());

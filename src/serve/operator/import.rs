@@ -90,7 +90,7 @@ impl Operator {
         list: Bytes,
         rearrange: bool,
     ) -> Result<ImportedList, OperatorError> {
-        let (_one, feeds) = self.turn().await?;
+        let (_guard, feeds) = self.lock_feeds().await?;
         self.store.condition().check_intake()?;
         let read = move || read_list(&list, LIST_LIMIT);
         let planned = self.plan_over(&feeds, (rearrange, None), read).await?;
@@ -100,7 +100,7 @@ impl Operator {
         Ok(plan.done)
     }
 
-    /// Reads a list and plans over the feeds where that keeps nobody waiting. An error of the list is in its words.
+    /// Reads a list and plans its import on a blocking thread. The inner error is one of the list, as a sentence.
     /// `rearrange` and `rules`: see [`ExistingFeeds`].
     pub(super) async fn plan_over(
         &self,
@@ -108,11 +108,11 @@ impl Operator {
         (rearrange, rules): (bool, Option<ListRules>),
         read: impl FnOnce() -> Result<ReadList, String> + Send + 'static,
     ) -> Result<Result<ImportPlan, String>, OperatorError> {
-        let (in_force, feeds) = (self.in_force(), Arc::clone(feeds));
+        let (active_config, feeds) = (self.active_config(), Arc::clone(feeds));
         let (endpoint, now) = (self.store.endpoint().clone(), self.clock.now());
         let planning = tokio::task::spawn_blocking(move || {
             let stored: Vec<Arc<FeedRecord>> = feeds.values().cloned().collect();
-            let (stored, config, endpoint) = (&*stored, &in_force.config, &endpoint);
+            let (stored, config, endpoint) = (&*stored, &active_config.config, &endpoint);
             let before = ExistingFeeds { stored, config, endpoint, now, rearrange, rules };
             read().map(|list| decide(&list, &before))
         });

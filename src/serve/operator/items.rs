@@ -34,12 +34,12 @@ impl Operator {
             return Err(OperatorError::conflict(format!("the feed {feed} was deleted")));
         }
         if record.options.sharing.is_aggregate() && matches!(act, Act::Create { .. }) {
-            let said =
+            let detail =
                 format!("the feed {feed} is an aggregate: make the item in one of its sources");
-            return Err(OperatorError::conflict(said));
+            return Err(OperatorError::conflict(detail));
         }
-        self.decide_and_commit(&record, &[], |round| {
-            let (verdict, acted) = local::act(round, &act)?;
+        self.decide_and_commit(&record, &[], |observation| {
+            let (verdict, acted) = local::act(observation, &act)?;
             Ok((verdict.change, acted))
         })
         .await
@@ -68,10 +68,10 @@ impl Operator {
             let versions = kept.saturating_add(usize::from(tick.is_some())).min(VERSIONS_LIMIT);
             Some(Redacted { published_id, native_id, tick, versions, before: false })
         };
-        self.decide_and_commit(&record, &names, |round| match judge::redact(round, item, why) {
+        self.decide_and_commit(&record, &names, |observation| match judge::redact(observation, item, why) {
             Err(_) => Err(unknown()),
             Ok(None) => {
-                let known = round.snapshot.and_then(|snapshot| redacted(&snapshot.known, None));
+                let known = observation.snapshot.and_then(|snapshot| redacted(&snapshot.known, None));
                 let known = known.ok_or_else(unknown)?;
                 Ok((None, Redacted { before: true, ..known }))
             }
@@ -94,8 +94,8 @@ impl Operator {
         let record = self.record(feed).await?;
         // What left the complete view may be deleted still.
         let names = [item.to_string()];
-        self.decide_and_commit(&record, &names, |round| {
-            let verdict = judge::delete_missing(round, item).map_err(|error| match error {
+        self.decide_and_commit(&record, &names, |observation| {
+            let verdict = judge::delete_missing(observation, item).map_err(|error| match error {
                 DeletionError::Unknown => OperatorError::unknown_item(feed),
                 _ => OperatorError::conflict(error.to_string()),
             })?;

@@ -34,16 +34,16 @@ impl Operator {
         list: &FeedName,
         seen: Option<&SeenList>,
     ) -> Result<Option<SeenList>, OperatorError> {
-        let (_one, feeds) = self.turn().await?;
+        let (_guard, feeds) = self.lock_feeds().await?;
         // The operator may have changed it since it was found.
         let Some(list) = feeds.get(list).filter(|list| list.is_followed()).map(Arc::clone) else {
             return Ok(None);
         };
         let state = self.store.state(&list.name).await?;
         let revision = state.as_ref().map(|state| state.revision);
-        let allow = self.in_force().config.polling.allow_private.clone();
-        let (name, leads) = (list.name.clone(), LeadScope::of_feed(&list));
-        let rules = ListRules { list: name, private: list.private, allow, leads };
+        let allow = self.active_config().config.polling.allow_private.clone();
+        let (name, lead_scope) = (list.name.clone(), LeadScope::of_feed(&list));
+        let rules = ListRules { list: name, private: list.private, allow, lead_scope };
         let now = SeenList { revision, rules, feeds };
         if seen == Some(&now) {
             return Ok(None);
@@ -51,8 +51,8 @@ impl Operator {
         let Some(reader) = self.store.pin(&list.name).await? else { return Ok(Some(now)) };
         let Some(view) = reader.whole_view().await? else { return Ok(Some(now)) };
         if view.state.format != Format::Opml {
-            let said = "its document is no subscription list (OPML), so it adds no feeds";
-            self.lists.change(&list.name, |note| note.error = Some(said.to_owned()));
+            let detail = "its document is no subscription list (OPML), so it adds no feeds";
+            self.lists.change(&list.name, |note| note.error = Some(detail.to_owned()));
             return Ok(Some(now));
         }
         let read = move || {
@@ -77,8 +77,9 @@ impl Operator {
         Ok(Some(now))
     }
 
-    /// Leaves the feeds of a list that is deleted as they are, whatever list takes its name.
-    pub(super) async fn let_go(
+    /// Detaches the feeds of a deleted list, so that they stay as they are and a later list of that name does not own
+    /// them.
+    pub(super) async fn release_members(
         &self,
         list: &FeedName,
         feeds: &Arc<FeedList>,

@@ -11,7 +11,7 @@ pub struct NoteBoard<N>(RwLock<Notes<N>>);
 #[derive(Debug, Default)]
 struct Notes<N> {
     all: HashMap<FeedName, N>,
-    /// Another number whenever a note is another.
+    /// Rises whenever a note changes.
     revision: u64,
 }
 
@@ -28,12 +28,11 @@ impl<N: Clone + Default + PartialEq> NoteBoard<N> {
         told
     }
 
-    /// The note of a feed.
     pub(crate) fn get(&self, name: &FeedName) -> Option<N> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).all.get(name).cloned()
     }
 
-    /// Another number whenever a note is another.
+    /// A number that rises whenever a note changes.
     pub(crate) fn revision(&self) -> u64 {
         self.0.read().unwrap_or_else(PoisonError::into_inner).revision
     }

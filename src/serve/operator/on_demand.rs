@@ -3,7 +3,7 @@
 use super::{Operator, OperatorError};
 use crate::Cache;
 use crate::origins::{
-    AdmittedSite, FeedThere, FeedTraits, FoundAddress, HeaderRule, document_or_page,
+    AdmittedSite, DiscoveredFeed, FeedTraits, FoundAddress, HeaderRule, document_or_page,
 };
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
@@ -32,22 +32,22 @@ const REDIRECTS: usize = 5;
 /// How long a look at an address may take.
 const DISCOVERY_TIME: Duration = Duration::from_secs(20);
 
-/// Of how many sites it is remembered which feed is where sites usually have it, and for how long.
-pub(super) const USUAL_FEEDS: u64 = 2_000;
-pub(super) const USUAL_FEED_AGE: Duration = Duration::from_secs(60);
+/// How many sites have their feed at a common path remembered, and for how long.
+pub(super) const COMMON_PATH_FEEDS: u64 = 2_000;
+pub(super) const COMMON_PATH_FEED_AGE: Duration = Duration::from_secs(60);
 
 /// How long after a warning of a site that does not answer the next one comes, and of how many sites that is known.
 pub(super) const WARNING_PAUSE: Duration = Duration::from_secs(600);
 pub(super) const SILENT_SITES: u64 = 2_000;
 
-/// By site, the feed that is where sites usually have it, with its title.
-pub(super) type UsualFeeds = Cache<Url, OnceCell<Option<(Url, String)>>>;
+/// By site, the feed at a path where sites usually have it, with its title.
+pub(super) type CommonPathFeeds = Cache<Url, OnceCell<Option<(Url, String)>>>;
 
 impl Operator {
     /// Passes a request on to an origin.
     pub(crate) async fn pass(&self, request: PassRequest) -> Result<PassAnswer, FetchError> {
         let host = request.url[Position::BeforeHost..Position::AfterPort].to_owned();
-        let error = match (self.in_force().services.passing.pass)(request).await {
+        let error = match (self.active_config().services.passing.pass)(request).await {
             Ok(answer) => return Ok(answer),
             // That is no fault of the site's.
             Err(FetchError::Unsent) => return Err(FetchError::Unsent),
@@ -102,8 +102,8 @@ impl Operator {
         }
     }
 
-    /// What every poll says of the gateway: how it names itself and what it reads.
-    pub(crate) fn polled_with(&self) -> HeaderMap {
+    /// The headers of every poll: how the gateway names itself and what it reads.
+    pub(crate) fn poll_headers(&self) -> HeaderMap {
         self.services().passing.polled_with
     }
 
@@ -120,11 +120,11 @@ impl Operator {
         looking.unwrap_or(FoundAddress::Nothing)
     }
 
-    /// The feed that is where sites usually have it, with its title.
-    pub(crate) async fn usual_feed(&self, site: &AdmittedSite) -> Option<(Url, String)> {
-        let (known, _) = self.usual_feeds.get_or_insert(site.url.clone(), OnceCell::new());
-        let looking = tokio::time::timeout(DISCOVERY_TIME, self.find_usual_feed(site));
-        // Of many who look, one asks.
+    /// Finds the feed at a path where sites usually have it, with its title; remembers it for a while.
+    pub(crate) async fn common_path_feed(&self, site: &AdmittedSite) -> Option<(Url, String)> {
+        let (known, _) = self.common_path_feeds.get_or_insert(site.url.clone(), OnceCell::new());
+        let looking = tokio::time::timeout(DISCOVERY_TIME, self.find_common_path_feed(site));
+        // Of concurrent callers one asks the site; the others wait for its result.
         known?.get_or_init(|| async { looking.await.ok().flatten() }).await.clone()
     }
 
@@ -152,8 +152,8 @@ fn not_made(error: &impl ToString) -> OperatorError {
 impl Operator {
     /// Whether somebody subscribed to a feed at the hub.
     pub fn has_subscribers(&self, feed: &FeedName) -> bool {
-        let in_force = self.in_force();
-        in_force.hub.as_ref().is_some_and(|hub| !hub.subscriptions(Some(feed), 1).is_empty())
+        let active_config = self.active_config();
+        active_config.hub.as_ref().is_some_and(|hub| !hub.subscriptions(Some(feed), 1).is_empty())
     }
 
     /// Changes feeds that requests made: those for which `change` says so. Durable on return.
@@ -161,7 +161,7 @@ impl Operator {
         &self,
         mut change: impl FnMut(&mut FeedRecord) -> bool + Send,
     ) -> Result<(), OperatorError> {
-        let (_one, feeds) = self.turn().await?;
+        let (_guard, feeds) = self.lock_feeds().await?;
         let mut made: Vec<FeedRecord> = Vec::new();
         for before in feeds.values().filter(|record| record.on_demand.is_some()) {
             let mut record = FeedRecord::clone(before);
@@ -172,7 +172,7 @@ impl Operator {
         self.apply(made, &feeds).await
     }
 
-    /// What is read of the text of an answer, where that keeps nobody waiting; a few at a time.
+    /// Reads the text of an answer on a blocking thread, a few at a time.
     async fn read_text<T: Send + 'static>(
         &self,
         answer: WholeAnswer,
@@ -182,18 +182,18 @@ impl Operator {
         reading.await.ok().flatten()
     }
 
-    /// What an admitted site answers, redirects within it followed: where those lead that last, where all of them do,
-    /// and what is there.
+    /// Asks an admitted site, following redirects within it. Returns the address behind the leading permanent
+    /// redirects, the final address, and what is there.
     async fn ask_site(
         &self,
         site: &AdmittedSite,
         url: &Url,
         is_read: &HeaderRule<'_>,
     ) -> Option<([Url; 2], WholeAnswer)> {
-        let (mut lasting, mut url) = (url.clone(), url.clone());
-        let mut do_last = true;
+        let (mut permanent, mut url) = (url.clone(), url.clone());
+        let mut are_permanent = true;
         for _ in 0..=REDIRECTS {
-            let mut headers = self.polled_with();
+            let mut headers = self.poll_headers();
             // In a page as it is, the end of its head is found before its own end.
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
             site.say_name(&url, &mut headers);
@@ -203,9 +203,9 @@ impl Operator {
             if answer.status.is_redirection() {
                 let leads = answer.headers.get(LOCATION)?.to_str().ok()?;
                 url = site.there(&url.join(leads).ok()?)?;
-                do_last &= matches!(answer.status.as_u16(), 301 | 308);
-                if do_last {
-                    lasting = url.clone();
+                are_permanent &= matches!(answer.status.as_u16(), 301 | 308);
+                if are_permanent {
+                    permanent = url.clone();
                 }
                 continue;
             }
@@ -213,7 +213,7 @@ impl Operator {
                 return None;
             }
             let answer = document_or_page(&url, answer).await?;
-            return Some(([lasting, url], answer));
+            return Some(([permanent, url], answer));
         }
         None
     }
@@ -225,7 +225,7 @@ impl Operator {
         url: &Url,
         is_read: &HeaderRule<'_>,
     ) -> FoundAddress {
-        let Some(([lasting, end], answer)) = self.ask_site(site, url, is_read).await else {
+        let Some(([permanent, end], answer)) = self.ask_site(site, url, is_read).await else {
             return FoundAddress::Nothing;
         };
         let (is_open, whole) = (check_for_everybody(&answer.headers), answer.clone());
@@ -236,7 +236,7 @@ impl Operator {
             Some(match (feed_in(text, &end), is_open) {
                 (Some((traits, title)), Ok(())) => {
                     let answer = whole;
-                    FoundAddress::Feed(Box::new(FeedThere { lasting, end, traits, title, answer }))
+                    FoundAddress::Feed(Box::new(DiscoveredFeed { permanent, end, traits, title, answer }))
                 }
                 (Some(_), Err(why)) => FoundAddress::Closed(why),
                 (None, _) => FoundAddress::Page(links()),
@@ -246,8 +246,8 @@ impl Operator {
         found.unwrap_or_else(|| FoundAddress::Page(Vec::new()))
     }
 
-    /// The feed that is where sites usually have it.
-    async fn find_usual_feed(&self, site: &AdmittedSite) -> Option<(Url, String)> {
+    /// Looks for the feed at each path where sites usually have it.
+    async fn find_common_path_feed(&self, site: &AdmittedSite) -> Option<(Url, String)> {
         for path in COMMON_PATHS {
             let Ok(usual) = site.url.join(path.trim_start_matches('/')) else { continue };
             if let FoundAddress::Feed(there) = self.find_feeds(site, &usual, &|_| true).await {
@@ -269,7 +269,7 @@ impl Operator {
         self.write(&record, feeds).await?;
         self.poller.remove(name).await?;
         self.store.purge_feed(name).await?;
-        self.asked.forget(name);
+        self.demand.forget(name);
         tracing::info!(feed = %name, "it gave way to a feed that is asked for more, and was removed");
         Ok(())
     }
@@ -283,7 +283,7 @@ impl Operator {
         traits: FeedTraits,
         answer: Option<WholeAnswer>,
     ) -> Result<(FeedName, Option<FirstPoll>), OperatorError> {
-        let (_one, feeds) = self.turn().await.map_err(|error| not_made(&error))?;
+        let (_guard, feeds) = self.lock_feeds().await.map_err(|error| not_made(&error))?;
         let address = url.as_str();
         let is_same = |record: &&Arc<FeedRecord>| !record.private && site.is_at(&record.url, url);
         if let Some(known) =
@@ -302,14 +302,14 @@ impl Operator {
         let is_full = of_site.len() >= usize::try_from(limit).unwrap_or(usize::MAX);
         let now: Time = self.clock.now();
         let goes = match is_full {
-            true => self.asked.that_gives_way(&of_site, |it| self.has_subscribers(it), url, now),
+            true => self.demand.choose_evicted(&of_site, |it| self.has_subscribers(it), url, now),
             false => None,
         };
         if is_full && goes.is_none() {
             let site = fetch::shown(&site.url);
             tracing::warn!(site, limit, "requests make no more feeds of this site");
-            let said = format!("this site has as many feeds as it may get by requests ({limit})");
-            return Err(OperatorError::conflict(said));
+            let detail = format!("this site has as many feeds as it may get by requests ({limit})");
+            return Err(OperatorError::conflict(detail));
         }
         self.store.condition().check_intake().map_err(|error| not_made(&error))?;
         // Who is told to come again finds no feed then that nobody has polled.

@@ -96,7 +96,7 @@ impl Operator {
     }
 
     pub(super) fn services(&self) -> Services {
-        self.in_force().services.clone()
+        self.active_config().services.clone()
     }
 
     /// Reads the document at an address, and says what it is. `within`: how long fetching it may take.
@@ -107,8 +107,8 @@ impl Operator {
         let fetched = fetched.map_err(|_| OperatorError::bad_request("it did not come in time"))?;
         let fetched = fetched.map_err(|error| OperatorError::bad_request(error.to_string()))?;
         let FetchAnswer::Document(document) = fetched.answer else {
-            let said = "the publisher sent no document, though nothing was known of it";
-            return Err(OperatorError::bad_request(said));
+            let detail = "the publisher sent no document, though nothing was known of it";
+            return Err(OperatorError::bad_request(detail));
         };
         let wrong =
             |error| OperatorError::internal(format!("an answer's address is none: {error}"));
@@ -123,16 +123,16 @@ impl Operator {
         reading.await.map_err(broken)?
     }
 
-    /// Reads what may become a feed where that keeps nobody waiting, a few at a time.
+    /// Reads what may become a feed on a blocking thread, a few at a time.
     pub(super) async fn read_first<T: Send + 'static>(
         &self,
         read: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, JoinError> {
         // Never closed. It is given back once all is read, also where nobody waits for that any more.
-        let turn = Arc::clone(&self.first_documents).acquire_owned().await.ok();
+        let permit = Arc::clone(&self.first_documents).acquire_owned().await.ok();
         let reading = tokio::task::spawn_blocking(move || {
             let found = read();
-            drop(turn);
+            drop(permit);
             found
         });
         reading.await
@@ -262,7 +262,7 @@ fn remarks(document: &FeedDocument<'_>) -> Vec<String> {
             "it shares its items itself (sx:sharing): they are merged by their histories",
         ),
     ];
-    let others = others.into_iter().filter(|(holds, _)| *holds).map(|(_, said)| said.to_owned());
+    let others = others.into_iter().filter(|(holds, _)| *holds).map(|(_, text)| text.to_owned());
     let warning = |warning: &Warning| format!("at byte {}: {}", warning.offset, warning.message);
     let ids = Some(ids).filter(|_| !document.entries.is_empty());
     let all = ids.into_iter().chain(others).chain(document.warnings.iter().map(warning));

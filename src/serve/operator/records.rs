@@ -25,7 +25,7 @@ impl Operator {
     }
 
     pub(crate) async fn record(&self, feed: &FeedName) -> Result<FeedRecord, OperatorError> {
-        known(&*self.store.feed_list().await?, feed)
+        find_record(&*self.store.feed_list().await?, feed)
     }
 
     /// The time of the next change of the list of subscriptions.
@@ -33,11 +33,11 @@ impl Operator {
         FeedRecord::next_change(feeds.values().map(Arc::as_ref), self.clock.now())
     }
 
-    /// The turn to change feeds, and the list as the last one left it, at whichever gateway.
-    pub async fn turn(&self) -> Result<(MutexGuard<'_, ()>, Arc<FeedList>), StoreError> {
-        let turn = self.changing.lock().await;
+    /// Locks the list of feeds for a change. Returns the guard and the list, with all that other gateways committed.
+    pub async fn lock_feeds(&self) -> Result<(MutexGuard<'_, ()>, Arc<FeedList>), StoreError> {
+        let guard = self.changing.lock().await;
         self.store.catch_up().await?;
-        Ok((turn, self.store.feed_list().await?))
+        Ok((guard, self.store.feed_list().await?))
     }
 
     /// Writes a record that was decided over a list.
@@ -58,7 +58,7 @@ impl Operator {
     ) -> Result<(), StoreError> {
         let written = self.store.put_feeds(records, feeds).await;
         // Even what failed may have been stored.
-        if let Some(hub) = &self.in_force().hub {
+        if let Some(hub) = &self.active_config().hub {
             hub.check_topics();
         }
         written
@@ -70,7 +70,7 @@ impl Operator {
         &self,
         titles: BTreeMap<FeedName, String>,
     ) -> Result<usize, StoreError> {
-        let (_one, feeds) = self.turn().await?;
+        let (_guard, feeds) = self.lock_feeds().await?;
         let when = self.next_change(&feeds);
         let mut changed = Vec::new();
         for (name, title) in titles {
@@ -131,7 +131,7 @@ impl Operator {
         if !is_ours || record.standing != FeedStanding::Active {
             return Ok(());
         }
-        let decide = |round: &Observation<'_>| Ok((local::open(round).change, ()));
+        let decide = |observation: &Observation<'_>| Ok((local::open(observation).change, ()));
         match self.decide_and_commit(record, &[], decide).await {
             Err(CommitError::Conflict(_)) => Ok(()),
             done => Ok(done?),
@@ -161,9 +161,9 @@ impl Operator {
         url: &str,
         before: Option<&FeedRecord>,
     ) -> Result<Option<Box<FeedAccess>>, OperatorError> {
-        let bad = |said: String| Err(OperatorError::bad_request(said));
-        let in_force = self.in_force();
-        let config = &in_force.config;
+        let bad = |detail: String| Err(OperatorError::bad_request(detail));
+        let active_config = self.active_config();
+        let config = &active_config.config;
         let is_named = |(_, source): &(String, &SecretSource)| {
             matches!(source, SecretSource::File(_) | SecretSource::Env(_))
         };
@@ -225,8 +225,8 @@ pub(super) fn check_shared_feeds(
         |name: &FeedName| feeds.get(name).is_some_and(|it| it.standing != FeedStanding::Gone);
     match sharing.shares_with.iter().find(|name| *name == feed || !is_there(name)) {
         Some(name) => {
-            let said = format!("shares_with: there is no other feed {name}");
-            Err(OperatorError::bad_request(said))
+            let detail = format!("shares_with: there is no other feed {name}");
+            Err(OperatorError::bad_request(detail))
         }
         None => Ok(()),
     }
@@ -249,13 +249,13 @@ pub(crate) fn refuse_if_filed(record: &FeedRecord) -> Result<(), OperatorError> 
 }
 
 /// The record of a feed in a list.
-pub(super) fn known(feeds: &FeedList, feed: &FeedName) -> Result<FeedRecord, OperatorError> {
+pub(super) fn find_record(feeds: &FeedList, feed: &FeedName) -> Result<FeedRecord, OperatorError> {
     let found = feeds.get(feed).map(|record| FeedRecord::clone(record));
     found.ok_or_else(|| OperatorError::unknown_feed(feed))
 }
 
 /// Why no new feed can have the name of this one.
-pub(super) fn taken(before: &FeedRecord) -> OperatorError {
+pub(super) fn name_taken(before: &FeedRecord) -> OperatorError {
     let name = &before.name;
     OperatorError::conflict(match before.standing {
         FeedStanding::Gone => format!(

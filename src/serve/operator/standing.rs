@@ -22,8 +22,8 @@ impl Operator {
         let sources = records.iter().flat_map(|record| &record.options.sharing.sources);
         let names: BTreeSet<&FeedName> =
             records.iter().map(|record| &record.name).chain(sources).collect();
-        let asked = names.into_iter().filter_map(|name| feeds.get(name).cloned());
-        let polling = self.polling_of(&asked.collect::<Vec<_>>()).await?;
+        let named_records = names.into_iter().filter_map(|name| feeds.get(name).cloned());
+        let polling = self.polling_of(&named_records.collect::<Vec<_>>()).await?;
         let mut all = Vec::with_capacity(records.len());
         for record in records {
             all.push(self.standing(record, feeds, &polling).await?);
@@ -122,17 +122,17 @@ impl Operator {
 /// How many items are remembered in all, at most [`PENDING_SHOWN`] of a feed.
 const REMEMBERED: u64 = 16 * 1024;
 
-/// What the items of a feed that wait are a function of.
+/// The cache key of the missing items of a feed.
 type PendingKey = (FeedName, Revision, FeedOptions);
-/// Those that are shown, what is decided first first, and how many there are.
+/// The missing items that are shown, in the order of their decisions, and how many there are.
 type PendingItems = (Vec<LedgerEntry>, usize);
 
-/// What was found in ledgers.
+/// The missing items that were found in ledgers.
 pub(super) type AbsentItems = Cache<PendingKey, PendingItems>;
 
 /// Nothing was found yet.
-pub(super) fn no_absent_items() -> AbsentItems {
-    Cache::weighing(REMEMBERED, |waiting: &PendingItems| {
+pub(super) fn new_absent_items_cache() -> AbsentItems {
+    Cache::with_weigher(REMEMBERED, |waiting: &PendingItems| {
         u32::try_from(waiting.0.len()).unwrap_or(u32::MAX).saturating_add(1)
     })
 }

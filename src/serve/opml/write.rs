@@ -36,7 +36,7 @@ pub(super) fn until(entries: &[ListedFeed]) -> Option<Time> {
 /// The list of these feeds, whose names rise.
 pub(super) fn write(
     entries: &[ListedFeed],
-    asked: OpmlQuery,
+    opml_query: OpmlQuery,
     endpoint: &EndpointId,
     whole: &str,
 ) -> String {
@@ -53,13 +53,13 @@ pub(super) fn write(
         let _ = writeln!(opml, "<dateModified>{}</dateModified>", until.rfc822());
     }
     let _ = write!(opml, "<{PREFIX}:sharing");
-    for (name, time) in [("since", asked.since), ("until", until)] {
+    for (name, time) in [("since", opml_query.since), ("until", until)] {
         if let Some(time) = time {
             xml::push_attribute(&mut opml, name, &time.rfc822());
         }
     }
     opml.push_str(" version=\"0.91\"");
-    if asked.since.is_some() {
+    if opml_query.since.is_some() {
         let _ = write!(opml, "><{PREFIX}:related");
         xml::push_attribute(&mut opml, "link", whole);
         let _ = write!(opml, " type=\"complete\"/></{PREFIX}:sharing>");
@@ -68,10 +68,10 @@ pub(super) fn write(
     }
     opml.push_str("\n</head>\n<body>\n");
     let shown = |entry: &&ListedFeed| {
-        asked.since.is_none_or(|since| entry.record.enrolment.changed() >= Some(since))
+        opml_query.since.is_none_or(|since| entry.record.enrolment.changed() >= Some(since))
     };
     let shown: Vec<&ListedFeed> = entries.iter().filter(shown).collect();
-    let mut body = OutlineBody { opml, upstream: asked.upstream, endpoint, open: Vec::new() };
+    let mut body = OutlineBody { opml, upstream: opml_query.upstream, endpoint, open: Vec::new() };
     let by_name: HashMap<&FeedName, &ListedFeed> =
         shown.iter().map(|entry| (&entry.record.name, *entry)).collect();
     let living = shown.iter().map(|entry| &*entry.record).filter(|record| !record.is_unlisted());

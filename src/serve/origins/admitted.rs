@@ -81,10 +81,10 @@ pub struct FeedTraits {
 
 /// A feed to which an address at a site leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FeedThere {
-    /// Where the redirects lead that last, before any other one.
-    pub lasting: Url,
-    /// Where all of them lead.
+pub struct DiscoveredFeed {
+    /// The address behind the leading permanent redirects (301, 308), as far as no temporary one came before.
+    pub permanent: Url,
+    /// The address behind all redirects.
     pub end: Url,
     pub traits: FeedTraits,
     pub title: String,
@@ -95,7 +95,7 @@ pub struct FeedThere {
 /// What is at an address that a reader names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FoundAddress {
-    Feed(Box<FeedThere>),
+    Feed(Box<DiscoveredFeed>),
     /// A page, with the feeds of its site that it names, each with its title.
     Page(Vec<(Url, String)>),
     /// A feed that is not for everybody.

@@ -2,7 +2,7 @@
 //! many there may be.
 
 use crate::shares::Share;
-use crate::{Cache, Client, FairShares, Paces, Problem, Rate, locked};
+use crate::{Cache, Client, FairShares, RateLimiter, Problem, Rate, locked};
 use http::StatusCode;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -19,8 +19,8 @@ const CLIENT_LOOKS: u32 = 2;
 /// What was found and became a feed does not count.
 const SITE_PACE: Rate = Rate { burst: 30, each: Duration::from_millis(333) };
 const CLIENT_PACE: Rate = Rate { burst: 20, each: Duration::from_secs(6) };
-/// What of a site's burst is for clients that asked for nothing lately.
-const RESERVED: u32 = 10;
+/// The part of a site's burst that is reserved for clients whose own rate is unused.
+const RESERVED_BURST: u32 = 10;
 /// Documents that may become feeds and are held in memory at the same time, of all sites.
 const DOCUMENTS_AT_ONCE: usize = 16;
 /// How many addresses are remembered, and for how long where they lead is.
@@ -30,46 +30,47 @@ const LEAD_AGE: Duration = Duration::from_secs(86_400);
 pub(super) const PAGE_AGE: Duration = Duration::from_secs(600);
 /// For how long one is that found nothing, or another document: a site that is being worked on answers so for a moment.
 pub(super) const NOTHING_AGE: Duration = Duration::from_secs(60);
-/// How often it is looked whether polls of a feed fail that is asked for.
-const POLLS_SEEN: Rate = Rate { burst: 1, each: Duration::from_secs(60) };
+/// How often requests for a feed check whether its polls fail.
+const POLL_CHECKS: Rate = Rate { burst: 1, each: Duration::from_secs(60) };
 /// How soon to ask again where too much is asked for.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// Leave to ask a site something, until it is dropped.
+/// A permit of one client at one site, returned when dropped.
 #[derive(Debug)]
-pub(crate) struct LookPermit {
+pub(crate) struct ClientSitePermit {
     _own: Share<Client>,
     _site: Share<Url>,
 }
 
-/// What there is of such leave: a share for each client and each site, so that neither takes it from others.
-pub(super) struct LookTurns {
+/// Permits by client and by site: each has a share, so that none takes them from others. For looks and for slow
+/// uploads.
+pub(super) struct ClientSitePermits {
     clients: FairShares<Client>,
     sites: FairShares<Url>,
 }
 
-impl LookTurns {
+impl ClientSitePermits {
     pub(super) fn new(client: u32, site: u32) -> Self {
         Self { clients: FairShares::new(client), sites: FairShares::new(site) }
     }
 
-    /// Waits for leave, at most so long.
+    /// Waits at most `wait` for a permit.
     pub(super) async fn acquire(
         &self,
         (site, client): (&Url, Client),
         wait: Duration,
-    ) -> Result<LookPermit, Problem> {
-        let (until, client) = (Instant::now() + wait, client.site());
+    ) -> Result<ClientSitePermit, Problem> {
+        let (until, client) = (Instant::now() + wait, client.network());
         // One that is over its own share takes nothing of the site's from others.
         let own = self.clients.acquire_by(&client, 1, until).await.ok_or_else(|| {
-            let said = "too many new addresses are looked at for this client";
-            Problem::later(said, AGAIN)
+            let detail = "too many new addresses are looked at for this client";
+            Problem::later(detail, AGAIN)
         })?;
         let of_site =
             self.sites.acquire_by(site, 1, until).await.ok_or_else(|| {
                 Problem::later("too many new addresses are asked for at once", AGAIN)
             })?;
-        Ok(LookPermit { _own: own, _site: of_site })
+        Ok(ClientSitePermit { _own: own, _site: of_site })
     }
 }
 
@@ -87,15 +88,15 @@ type RunningLooks = Mutex<HashMap<u64, watch::Receiver<bool>>>;
 pub(crate) struct Looks {
     running: Arc<RunningLooks>,
     known: Cache<u64, KnownAddress>,
-    /// Feeds of which it was seen lately whether their polls fail.
-    polls_seen: Paces<u64>,
-    /// Leave to ask a site, and how fast sites are asked and clients ask.
-    turns: LookTurns,
-    sites: Paces<Url>,
-    clients: Paces<Client>,
-    /// Where no feed was found for who would subscribe to one.
+    /// Limits how often the polls of a feed are checked.
+    poll_checks: RateLimiter<u64>,
+    /// Permits for requests to sites, and the rates at which sites are asked and clients ask.
+    permits: ClientSitePermits,
+    sites: RateLimiter<Url>,
+    clients: RateLimiter<Client>,
+    /// Addresses at which `/subscribe` found no feed.
     missing: Cache<u64, ()>,
-    /// Leave to hold a document that may become a feed.
+    /// Permits to hold a document that may become a feed in memory.
     pub(super) documents: Semaphore,
 }
 
@@ -114,27 +115,28 @@ impl Looks {
     pub(super) fn new() -> Self {
         Self {
             running: Arc::default(),
-            known: Cache::lasting(ADDRESSES, LEAD_AGE),
-            polls_seen: Paces::default(),
-            turns: LookTurns::new(CLIENT_LOOKS, SITE_LOOKS),
-            sites: Paces::default(),
-            clients: Paces::default(),
-            missing: Cache::lasting(ADDRESSES, NOTHING_AGE),
+            known: Cache::with_ttl(ADDRESSES, LEAD_AGE),
+            poll_checks: RateLimiter::default(),
+            permits: ClientSitePermits::new(CLIENT_LOOKS, SITE_LOOKS),
+            sites: RateLimiter::default(),
+            clients: RateLimiter::default(),
+            missing: Cache::with_ttl(ADDRESSES, NOTHING_AGE),
             documents: Semaphore::new(DOCUMENTS_AT_ONCE),
         }
     }
 
-    /// Leave for a client to look at an address of a site of which nothing is known; at most `wait` later.
-    pub(crate) async fn leave(
+    /// Waits at most `wait` for the permit of a client to look at an unknown address of a site, and takes it off both
+    /// rates.
+    pub(crate) async fn acquire_permit(
         &self,
         (site, client): (&Url, Client),
         wait: Duration,
-    ) -> Result<LookPermit, Problem> {
-        let permit = self.turns.acquire((site, client), wait).await?;
+    ) -> Result<ClientSitePermit, Problem> {
+        let permit = self.permits.acquire((site, client), wait).await?;
         self.keep_pace(site, client).map_err(|wait| {
-            let said =
+            let detail =
                 "more addresses are asked for of which nothing is known than the site is asked for";
-            Problem::new(StatusCode::TOO_MANY_REQUESTS, said).after(wait)
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, detail).after(wait)
         })?;
         Ok(permit)
     }
@@ -143,14 +145,14 @@ impl Looks {
         if client == Client::Own {
             return Ok(());
         }
-        let client = client.site();
+        let client = client.network();
         let wait = self.clients.wait(&client, CLIENT_PACE);
         if !wait.is_zero() {
             return Err(wait);
         }
         let burst = match self.clients.is_unused(&client) {
             true => SITE_PACE.burst,
-            false => SITE_PACE.burst - RESERVED,
+            false => SITE_PACE.burst - RESERVED_BURST,
         };
         self.sites.take(site, Rate { burst, ..SITE_PACE })?;
         self.clients.take(&client, CLIENT_PACE)
@@ -159,10 +161,10 @@ impl Looks {
     /// Notes that a look found a feed, which is looked for no more.
     pub(crate) fn note_found(&self, site: &Url, client: Client) {
         self.sites.give_back(site, SITE_PACE);
-        self.clients.give_back(&client.site(), CLIENT_PACE);
+        self.clients.give_back(&client.network(), CLIENT_PACE);
     }
 
-    /// Notes that nobody finds a feed at an address who would subscribe to it.
+    /// Notes that `/subscribe` found no feed at an address.
     pub(crate) fn note_missing(&self, url: &Url) {
         self.missing.insert(key(url.as_str()), ());
     }
@@ -187,9 +189,9 @@ impl Looks {
         self.known.get(&key(url.as_str()))?.lead.clone()
     }
 
-    /// Whether it is time to see whether polls of a feed fail; once in a while it is.
-    pub(super) fn sees_polls(&self, url: &Url) -> bool {
-        self.polls_seen.take(&key(url.as_str()), POLLS_SEEN).is_ok()
+    /// Takes the one check a minute whether polls of a feed fail; false if it was taken.
+    pub(super) fn take_poll_check(&self, url: &Url) -> bool {
+        self.poll_checks.take(&key(url.as_str()), POLL_CHECKS).is_ok()
     }
 
     /// Begins to look at an address; `None` where somebody does, or what was found before is good still.
@@ -207,9 +209,9 @@ impl Looks {
         Some(Look { key, running: Arc::clone(&self.running), is_waited_for })
     }
 
-    /// Waits for so long at most while somebody looks at an address, or makes a feed of it whose ids will not be those of
-    /// its publisher's document.
-    pub(super) async fn made(&self, url: &Url, wait: Duration) {
+    /// Waits at most `wait` while another request looks at an address or makes a feed of it. Does not wait for a feed
+    /// that keeps its publisher's ids: the publisher's own document does as well meanwhile.
+    pub(super) async fn wait_for_look(&self, url: &Url, wait: Duration) {
         let look = locked(&self.running).get(&key(url.as_str())).cloned();
         if let Some(mut look) = look.filter(|look| *look.borrow()) {
             let _ = timeout(wait, look.wait_for(|is_waited_for| !is_waited_for)).await;
@@ -247,7 +249,7 @@ mod tests {
         let (looks, at) = (Looks::new(), url("http://a/feed"));
         let waits = async || {
             let begun = Instant::now();
-            looks.made(&at, WAIT).await;
+            looks.wait_for_look(&at, WAIT).await;
             begun.elapsed()
         };
         let look = looks.begin(&at).unwrap();
@@ -283,12 +285,12 @@ mod tests {
     }
 
     /// How much leave there is at a site for each of these clients in turn.
-    async fn taken(turns: &LookTurns, site: &str, clients: &[u8]) -> (Vec<usize>, Vec<LookPermit>) {
+    async fn taken(permits: &ClientSitePermits, site: &str, clients: &[u8]) -> (Vec<usize>, Vec<ClientSitePermit>) {
         let (site, mut counts, mut held) = (url(site), Vec::new(), Vec::new());
         for last in clients {
             let before = held.len();
-            while let Ok(turn) = turns.acquire((&site, client(*last)), WAIT).await {
-                held.push(turn);
+            while let Ok(permit) = permits.acquire((&site, client(*last)), WAIT).await {
+                held.push(permit);
             }
             counts.push(held.len() - before);
         }
@@ -298,20 +300,20 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_client_takes_no_looks_from_another() {
         let looks = Looks::new();
-        let (counts, mut held) = taken(&looks.turns, "http://a/", &[1, 2, 3, 4, 5]).await;
+        let (counts, mut held) = taken(&looks.permits, "http://a/", &[1, 2, 3, 4, 5]).await;
         assert_eq!(counts, [2, 2, 2, 2, 0], "a site is asked eight things at once");
-        let (counts, others) = taken(&looks.turns, "http://b/", &[1, 5]).await;
+        let (counts, others) = taken(&looks.permits, "http://b/", &[1, 5]).await;
         assert_eq!(counts, [0, 2]);
         held.pop();
-        assert!(looks.turns.acquire((&url("http://a/"), client(4)), WAIT).await.is_ok());
+        assert!(looks.permits.acquire((&url("http://a/"), client(4)), WAIT).await.is_ok());
         drop((held, others));
-        assert_eq!((looks.turns.clients.keys(), looks.turns.sites.keys()), (0, 0));
+        assert_eq!((looks.permits.clients.keys(), looks.permits.sites.keys()), (0, 0));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_site_is_asked_at_a_pace_that_no_client_takes_from_another() {
         let (looks, site) = (Looks::new(), url("http://a/"));
-        let look = async |last: u8| looks.leave((&site, client(last)), WAIT).await.map(drop);
+        let look = async |last: u8| looks.acquire_permit((&site, client(last)), WAIT).await.map(drop);
         let mut asked = 0;
         // Two clients ask as fast as they are answered, for a minute.
         for second in 0..60 {
@@ -341,6 +343,6 @@ mod tests {
             look(1).await.unwrap();
             looks.note_found(&site, client(1));
         }
-        assert_eq!(looks.leave((&site, Client::Own), WAIT).await.map(drop), Ok(()));
+        assert_eq!(looks.acquire_permit((&site, Client::Own), WAIT).await.map(drop), Ok(()));
     }
 }

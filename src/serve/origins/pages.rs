@@ -36,15 +36,15 @@ const READ_AGE: Duration = Duration::from_secs(3600);
 pub(crate) struct PagesSeen {
     announced: Cache<u64, ()>,
     read: Cache<u64, ()>,
-    turns: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl Default for PagesSeen {
     fn default() -> Self {
         Self {
-            announced: Cache::lasting(ANNOUNCED, ANNOUNCED_AGE),
-            read: Cache::lasting(PAGES, READ_AGE),
-            turns: Arc::new(Semaphore::new(READ_AT_ONCE)),
+            announced: Cache::with_ttl(ANNOUNCED, ANNOUNCED_AGE),
+            read: Cache::with_ttl(PAGES, READ_AGE),
+            permits: Arc::new(Semaphore::new(READ_AT_ONCE)),
         }
     }
 }
@@ -68,9 +68,9 @@ impl PagesSeen {
         self.announced.insert(key(url.as_str()), ());
     }
 
-    /// Leave to read a page, where an answer is one that was not read for a while. The query does not tell pages
-    /// apart: anybody can make as many as he likes.
-    fn turn(
+    /// Takes a permit to read a page, if the answer is one that was not read for a while. The query does not tell pages
+    /// apart: anybody can make up as many as they like.
+    fn acquire_permit(
         &self,
         url: &Url,
         status: StatusCode,
@@ -81,23 +81,23 @@ impl PagesSeen {
         if status != StatusCode::OK || !says_page(headers) || !is_new() {
             return None;
         }
-        Arc::clone(&self.turns).try_acquire_owned().ok()
+        Arc::clone(&self.permits).try_acquire_owned().ok()
     }
 }
 
 /// An answer whose page is read while it passes by, where it is one.
-pub(super) fn noticing(
-    room: &SharedState,
-    asked: &OriginRequest,
+pub(super) fn watch_page(
+    app: &SharedState,
+    origin_request: &OriginRequest,
     answer: PassAnswer,
 ) -> PassAnswer {
     let PassAnswer { status, headers, body } = answer;
-    let Some(turn) = room.origins.pages.turn(&asked.url, status, &headers) else {
+    let Some(permit) = app.origins.pages.acquire_permit(&origin_request.url, status, &headers) else {
         return PassAnswer { status, headers, body };
     };
-    let (room, asked, of_page) = (Arc::clone(room), asked.clone(), headers.clone());
+    let (app, origin_request, of_page) = (Arc::clone(app), origin_request.clone(), headers.clone());
     // Taken where it is too large, broken off, or whole.
-    let mut copied = Some((BytesMut::new(), turn));
+    let mut copied = Some((BytesMut::new(), permit));
     let watch = move |body: &PassedBody, came: &PolledFrame<BodyError>| {
         let Poll::Ready(frame) = came else { return };
         let data = match frame {
@@ -105,20 +105,20 @@ pub(super) fn noticing(
             Some(Err(_)) => return copied = None,
             None => None,
         };
-        let copy = |(mut copy, turn): (BytesMut, _)| {
+        let copy = |(mut copy, permit): (BytesMut, _)| {
             copy.extend_from_slice(data.map(Bytes::as_ref).unwrap_or_default());
-            (copy.len() <= PAGE_LIMIT).then_some((copy, turn))
+            (copy.len() <= PAGE_LIMIT).then_some((copy, permit))
         };
         copied = copied.take().and_then(copy);
         // Who knows the length does not ask for the end.
         if (frame.is_none() || body.is_end_stream())
-            && let Some((copy, turn)) = copied.take()
+            && let Some((copy, permit)) = copied.take()
         {
-            let (room, asked) = (Arc::clone(&room), asked.clone());
+            let (app, origin_request) = (Arc::clone(&app), origin_request.clone());
             let answer = WholeAnswer { headers: of_page.clone(), body: copy.freeze() };
             tokio::spawn(async move {
-                read(&room, &asked, answer).await;
-                drop(turn);
+                read(&app, &origin_request, answer).await;
+                drop(permit);
             });
         }
     };
@@ -126,31 +126,31 @@ pub(super) fn noticing(
 }
 
 /// Reads what a page announces.
-async fn read(room: &SharedState, asked: &OriginRequest, answer: WholeAnswer) {
-    room.origins.pages.read.insert(page_key(&asked.url), ());
-    let found = room.operator.announced(&asked.url, answer).await;
-    announce(room, asked, found).await;
+async fn read(app: &SharedState, origin_request: &OriginRequest, answer: WholeAnswer) {
+    app.origins.pages.read.insert(page_key(&origin_request.url), ());
+    let found = app.operator.announced(&origin_request.url, answer).await;
+    announce(app, origin_request, found).await;
 }
 
 /// Notes the feeds that a page announces.
 pub(super) async fn announce(
-    room: &SharedState,
-    asked: &OriginRequest,
+    app: &SharedState,
+    origin_request: &OriginRequest,
     found: impl IntoIterator<Item = Url>,
 ) {
-    let listing = room.directory.listing().await.ok();
+    let listing = app.directory.listing().await.ok();
     // Anybody may have made up the address of another page.
-    let is_front = asked.url == asked.site.config().url;
+    let is_front = origin_request.url == origin_request.site.config().url;
     for url in found {
-        let Some(url) = asked.site.there(&url) else { continue };
-        room.origins.pages.announce(&url);
+        let Some(url) = origin_request.site.there(&url) else { continue };
+        app.origins.pages.announce(&url);
         if is_front {
-            room.operator.asked.note_named(&url);
+            app.operator.demand.note_named(&url);
         }
         // What is announced is asked for sooner or later.
         let known = listing.as_ref().and_then(|all| all.places.feed_of(&url));
         if let Some(name) = known {
-            room.operator.asked.note(name, room.clock.now());
+            app.operator.demand.note(name, app.clock.now());
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::making::{begin_look, may_be};
 use super::slots::SiteSlots;
 use super::{OriginRequest, pages};
-use crate::connections::OF_SITES;
+use crate::connections::ORIGIN_FILES_DIVISOR;
 use crate::session::COOKIE;
 use crate::site_service::{PolledFrame, WatchedBody};
 use crate::{Client, Peer, Problem, ProblemCause, SharedState, auth, connections};
@@ -73,7 +73,7 @@ impl ServedOrigin {
 
 /// How many requests each of so many sites gets at once: all of them together have a quarter of the files.
 fn at_once(configured: u32, files: u64, sites: usize) -> usize {
-    let all = usize::try_from(files / OF_SITES).unwrap_or(usize::MAX);
+    let all = usize::try_from(files / ORIGIN_FILES_DIVISOR).unwrap_or(usize::MAX);
     let most = (all / sites.max(1)).max(1);
     usize::try_from(configured).map_or(most, |configured| configured.min(most))
 }
@@ -85,59 +85,59 @@ const OF_WHOLE_HOST: [HeaderName; 2] =
 /// Leads a client to the site, or to where the address was seen to lead here. Whether a feed is there is looked at
 /// meanwhile, where that is not known.
 pub(super) fn redirect(
-    room: &SharedState,
-    asked: &OriginRequest,
+    app: &SharedState,
+    origin_request: &OriginRequest,
     request: &Request,
 ) -> Result<(Response, PassOutcome), Problem> {
     let client = Client::of(request.extensions());
     if may_make_feed(request.method(), request.headers()) {
-        begin_look(room, asked, client);
+        begin_look(app, origin_request, client);
     }
-    let there = || asked.target.as_ref().map_or_else(|| asked.url.to_string(), Uri::to_string);
-    let known = room.origins.looks.lead(&asked.url);
+    let there = || origin_request.target.as_ref().map_or_else(|| origin_request.url.to_string(), Uri::to_string);
+    let known = app.origins.looks.lead(&origin_request.url);
     let (status, to) = known.unwrap_or_else(|| (StatusCode::TEMPORARY_REDIRECT, there()));
-    let said = "the address is not of ASCII";
+    let detail = "the address is not of ASCII";
     let to = HeaderValue::from_str(&to);
-    let to = to.map_err(|_| Problem::new(StatusCode::BAD_REQUEST, said))?;
+    let to = to.map_err(|_| Problem::new(StatusCode::BAD_REQUEST, detail))?;
     let unkept = (header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(((status, [(header::LOCATION, to), unkept]).into_response(), REDIRECTED))
 }
 
 /// Passes a request on, and its answer back. Of one that may be a feed, a feed is made meanwhile.
 pub(super) async fn pass(
-    room: &SharedState,
-    asked: &OriginRequest,
+    app: &SharedState,
+    origin_request: &OriginRequest,
     request: Request,
 ) -> Result<(Response, PassOutcome), Problem> {
     let (parts, body) = request.into_parts();
-    let mut answer = send(room, asked, &parts, body).await?;
+    let mut answer = send(app, origin_request, &parts, body).await?;
     let mut outcome = PASSED;
     // What a page announces to one client is for that client.
     if may_make_feed(&parts.method, &parts.headers) {
-        if may_be(room, &asked.url, answer.status, &answer.headers) {
+        if may_be(app, &origin_request.url, answer.status, &answer.headers) {
             let client = Client::of(&parts.extensions);
-            room.operator.asked.note_client(asked.url.as_str(), client, room.clock.now());
-            if !begin_look(room, asked, client) {
+            app.operator.demand.note_client(origin_request.url.as_str(), client, app.clock.now());
+            if !begin_look(app, origin_request, client) {
                 outcome = UNMADE;
             }
         } else {
-            answer = pages::noticing(room, asked, answer);
+            answer = pages::watch_page(app, origin_request, answer);
         }
     }
-    Ok((passed(room, asked, &parts.method, answer), outcome))
+    Ok((to_client_response(app, origin_request, &parts.method, answer), outcome))
 }
 
 /// An answer of the origin, as the client gets it.
-fn passed(
-    room: &SharedState,
-    asked: &OriginRequest,
+fn to_client_response(
+    app: &SharedState,
+    origin_request: &OriginRequest,
     method: &Method,
     answer: PassAnswer,
 ) -> Response {
-    let mut headers = to_client(answer.headers, OURS, &room.origins.via);
+    let mut headers = to_client(answer.headers, OURS, &app.origins.via);
     for name in [header::LOCATION, header::CONTENT_LOCATION, header::REFRESH] {
         let leads = headers.get(&name);
-        let here = leads.and_then(|leads| asked.site.led_here(&name, leads, &asked.url));
+        let here = leads.and_then(|leads| origin_request.site.led_here(&name, leads, &origin_request.url));
         if let Some(here) = here.and_then(|here| HeaderValue::from_str(&here).ok()) {
             headers.insert(name, here);
         }
@@ -146,7 +146,7 @@ fn passed(
     if answer.status == StatusCode::NO_CONTENT {
         headers.remove(header::CONTENT_LENGTH);
     }
-    if matches!(asked.site.config().place, OriginPlace::At(_)) {
+    if matches!(origin_request.site.config().place, OriginPlace::At(_)) {
         for name in OF_WHOLE_HOST {
             headers.remove(name);
         }
@@ -169,38 +169,38 @@ const OURS: OwnCookie = OwnCookie(COOKIE);
 
 /// Sends a request to its site, once there is a slot for it. The answer has the slot until its body has been taken.
 pub(super) async fn send(
-    room: &SharedState,
-    asked: &OriginRequest,
+    app: &SharedState,
+    origin_request: &OriginRequest,
     parts: &Parts,
     body: Body,
 ) -> Result<PassAnswer, Problem> {
     let has_body = !body.is_end_stream();
     if has_body && matches!(parts.method, Method::GET | Method::HEAD) {
-        let said = "a GET or HEAD with a body is not passed on";
-        return Err(Problem::new(StatusCode::BAD_REQUEST, said));
+        let detail = "a GET or HEAD with a body is not passed on";
+        return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
     }
     let (body, _slow) = match has_body {
         true => {
             let body = body.map_err(BodyError::from).boxed_unsync();
-            let (site, request) = (&asked.site.config().url, &parts.extensions);
-            let (body, slow) = room.origins.uploads.read_ahead(site, request, body).await?;
+            let (site, request) = (&origin_request.site.config().url, &parts.extensions);
+            let (body, slow) = app.origins.uploads.read_ahead(site, request, body).await?;
             (Some(body), slow)
         }
         false => (None, None),
     };
-    let slot = asked.slots.acquire(&parts.extensions, !parts.method.is_safe()).await?;
-    let via = &room.origins.via;
-    let forwarded = asked.site.public_name().map(|name| forwarded(room, parts, name));
-    let mut headers = to_origin(&parts.headers, asked.site.host(), OURS, forwarded.as_ref(), via);
-    if is_our_authorization(room, &parts.headers) {
+    let slot = origin_request.slots.acquire(&parts.extensions, !parts.method.is_safe()).await?;
+    let via = &app.origins.via;
+    let forwarded = origin_request.site.public_name().map(|name| forwarded(app, parts, name));
+    let mut headers = to_origin(&parts.headers, origin_request.site.host(), OURS, forwarded.as_ref(), via);
+    if is_our_authorization(app, &parts.headers) {
         headers.remove(header::AUTHORIZATION);
     }
-    let (method, url, target) = (parts.method.clone(), asked.url.clone(), asked.target.clone());
-    let answer = room.operator.pass(PassRequest { method, url, target, headers, body }).await;
+    let (method, url, target) = (parts.method.clone(), origin_request.url.clone(), origin_request.target.clone());
+    let answer = app.operator.pass(PassRequest { method, url, target, headers, body }).await;
     let answer = answer.map_err(|error| problem_of(&error))?;
     if has_other_coding(&answer.headers) {
-        let said = "the site's answer has a transfer coding other than chunked";
-        return Err(Problem::new(StatusCode::BAD_GATEWAY, said));
+        let detail = "the site's answer has a transfer coding other than chunked";
+        return Err(Problem::new(StatusCode::BAD_GATEWAY, detail));
     }
     let hold = move |_: &PassedBody, _: &PolledFrame<BodyError>| {
         let _held = &slot;
@@ -210,7 +210,7 @@ pub(super) async fn send(
 
 /// Why a request could not be passed on. What is said names no address.
 pub(super) fn problem_of(error: &FetchError) -> Problem {
-    let (status, said) = match error {
+    let (status, detail) = match error {
         FetchError::Unsent => (StatusCode::BAD_REQUEST, "the client broke off its request"),
         FetchError::Timeout { .. } => {
             (StatusCode::GATEWAY_TIMEOUT, "the site did not answer in time")
@@ -220,23 +220,23 @@ pub(super) fn problem_of(error: &FetchError) -> Problem {
         }
         _ => (StatusCode::BAD_GATEWAY, "the site cannot be reached"),
     };
-    Problem::new(status, said)
+    Problem::new(status, detail)
 }
 
 /// Whether credentials are for this gateway, which no origin is to see.
-fn is_our_authorization(room: &SharedState, headers: &HeaderMap) -> bool {
+fn is_our_authorization(app: &SharedState, headers: &HeaderMap) -> bool {
     let is_ours = || {
-        room.config.admin_token.admits(headers)
+        app.config.admin_token.admits(headers)
             || auth::password(headers)
-                .is_some_and(|password| room.readers.find(&password).is_some())
+                .is_some_and(|password| app.readers.find(&password).is_some())
     };
     headers.contains_key(header::AUTHORIZATION) && is_ours()
 }
 
-fn forwarded<'n>(room: &SharedState, parts: &Parts, name: &'n PublicName) -> ForwardedFor<'n> {
+fn forwarded<'n>(app: &SharedState, parts: &Parts, name: &'n PublicName) -> ForwardedFor<'n> {
     let peer: Option<Peer> = parts.extensions.get().copied();
     let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
-    ForwardedFor { peer, is_trusted: room.proxies.are_trusted(peer), name }
+    ForwardedFor { peer, is_trusted: app.proxies.are_trusted(peer), name }
 }
 
 #[cfg(test)]

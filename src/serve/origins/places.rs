@@ -40,7 +40,8 @@ pub(crate) struct FeedPlaces {
     by_upstream: HashMap<String, FeedName>,
     by_address: HashMap<String, FeedName>,
     addresses: HashMap<FeedName, FeedPlace>,
-    /// What references are relative to, of feeds whose publisher's paths are those of ours; of private ones too.
+    /// The base URL of a feed's references, for feeds at a path of their own or at their publisher's host here; of
+    /// private ones too.
     bases: HashMap<FeedName, String>,
 }
 
@@ -81,7 +82,7 @@ impl UpstreamPlace {
 }
 
 impl FeedPlaces {
-    /// Of these feeds; none of a private one, which is nowhere but where its readers find it.
+    /// The places of these feeds. A private feed has none: only the addresses of its readers lead to it.
     pub(crate) fn new(
         rules: &PlaceRules,
         feeds: &FeedList,
@@ -117,9 +118,8 @@ impl FeedPlaces {
         self.addresses.insert(record.name.clone(), FeedPlace { address, is_json });
     }
 
-    /// A feed whose upstream is below an origin. Of several with one upstream, one that is not deleted and that
-    /// the operator made goes before. Where the address has a key in it, the feed is found by who knows it, and named
-    /// by that address to nobody.
+    /// Adds a feed whose upstream is below an origin. Of several with one upstream the first wins that is not deleted,
+    /// and that the operator made. An address with a secret key in it finds the feed, but no document names it.
     fn add_upstream(&mut self, feeds: &FeedList, record: &FeedRecord, place: UpstreamPlace) {
         let rank = |it: &FeedRecord| (it.standing == FeedStanding::Gone, it.on_demand.is_some());
         let before = self.by_upstream.get(place.there.as_str()).and_then(|name| feeds.get(name));
@@ -155,7 +155,7 @@ impl FeedPlaces {
         (own == container).then_some(place.address.as_str())
     }
 
-    /// The address of a feed that what it refers to is relative to, where that is ours.
+    /// The base URL of a feed's references, if that is an address of this gateway.
     pub(crate) fn base(&self, feed: &FeedName) -> Option<&str> {
         self.bases.get(feed).map(String::as_str)
     }
@@ -179,22 +179,23 @@ const NAMED_AGE: Duration = Duration::from_secs(30 * 86_400);
 /// Who asked for an address, and when last.
 type Askers = Vec<(Client, Time)>;
 
-/// When feeds that requests made were last asked for; and what is known of addresses, each by its key.
+/// The demand for feeds that requests made: when each was last asked for, and which clients ask for an address, by
+/// its key.
 #[derive(Debug)]
-pub struct AskedFeeds {
+pub struct FeedDemand {
     times: Mutex<HashMap<FeedName, Time>>,
     wanted: Notify,
     askers: Cache<u64, Askers>,
     named: Cache<u64, ()>,
 }
 
-impl Default for AskedFeeds {
+impl Default for FeedDemand {
     fn default() -> Self {
         Self {
             times: Mutex::default(),
             wanted: Notify::new(),
-            askers: Cache::lasting(ADDRESSES, LATELY),
-            named: Cache::lasting(ADDRESSES, NAMED_AGE),
+            askers: Cache::with_ttl(ADDRESSES, LATELY),
+            named: Cache::with_ttl(ADDRESSES, NAMED_AGE),
         }
     }
 }
@@ -208,7 +209,7 @@ pub(super) struct Demand {
     only: Option<Client>,
 }
 
-impl AskedFeeds {
+impl FeedDemand {
     /// Notes that a feed was asked for or announced.
     pub fn note(&self, feed: &FeedName, now: Time) {
         locked(&self.times).entry(feed.clone()).and_modify(|at| *at = now.max(*at)).or_insert(now);
@@ -237,7 +238,7 @@ impl AskedFeeds {
 
     /// Notes that a client asks for an address.
     pub(crate) fn note_client(&self, url: &str, client: Client, now: Time) {
-        let (key, client) = (key(url), client.site());
+        let (key, client) = (key(url), client.network());
         let known = self.askers.get(&key).unwrap_or_default();
         if known.iter().any(|(of, at)| *of == client && now.since(*at) < NOTED_EVERY) {
             return;
@@ -267,21 +268,21 @@ impl AskedFeeds {
         Demand { is_named: self.named.get(&key).is_some(), clients, only }
     }
 
-    /// The same of a feed that there is, which may have been asked for before all that is known.
+    /// The demand for an existing feed. If no client is known any more, its stored time of last use counts.
     fn of_feed(&self, feed: &FeedRecord, now: Time) -> Demand {
         let demand = self.of(&feed.url, now);
-        let asked = feed.on_demand.as_ref().map_or(Time::MIN, |made| made.asked);
+        let last_use = feed.on_demand.as_ref().map_or(Time::MIN, |made| made.asked);
         let clients = match demand.clients {
-            0 if now.since(asked) < LATELY => usize::MAX,
+            0 if now.since(last_use) < LATELY => usize::MAX,
             clients => clients,
         };
         Demand { clients, only: demand.only.filter(|_| clients == 1), ..demand }
     }
 
-    /// Which of these feeds gives way to one at a new address: one that is asked for less. Of those that one client each
-    /// asked for, one of the client with most of them, where that has more than who asks for the new one. None that
-    /// `has_subscribers` gives way.
-    pub fn that_gives_way<'f>(
+    /// Chooses the feed to remove for a new one at `to`: the one in least demand, if that is less than the new one's.
+    /// Feeds that one client alone asks for rank lower the more such feeds that client has. Feeds with subscribers at
+    /// the hub stay.
+    pub fn choose_evicted<'f>(
         &self,
         feeds: &[&'f FeedRecord],
         has_subscribers: impl Fn(&FeedName) -> bool,
@@ -301,8 +302,8 @@ impl AskedFeeds {
         let rank = |demand: &Demand, more: usize| {
             (demand.is_named, demand.clients, Reverse(count(demand) + more))
         };
-        let asked = |feed: &FeedRecord| feed.on_demand.as_ref().map(|made| made.asked);
-        let least = all.iter().min_by_key(|(demand, feed)| (rank(demand, 0), asked(feed)));
+        let last_use = |feed: &FeedRecord| feed.on_demand.as_ref().map(|made| made.asked);
+        let least = all.iter().min_by_key(|(demand, feed)| (rank(demand, 0), last_use(feed)));
         let (demand, feed) = least?;
         (rank(demand, 0) < rank(&newcomer, 1)).then_some(*feed)
     }
@@ -323,18 +324,18 @@ mod tests {
     }
 
     /// What gives way to an address.
-    fn gives_way(demand: &AskedFeeds, urls: &[&str], to: &str, now: i64) -> Option<String> {
+    fn gives_way(demand: &FeedDemand, urls: &[&str], to: &str, now: i64) -> Option<String> {
         let feeds = feeds(urls);
         let all: Vec<_> = feeds.iter().collect();
         let url = Url::parse(to).unwrap();
-        demand.that_gives_way(&all, |_| false, &url, at(now)).map(|feed| feed.url.clone())
+        demand.choose_evicted(&all, |_| false, &url, at(now)).map(|feed| feed.url.clone())
     }
 
     const NEW: &str = "http://a/new";
 
     #[test]
     fn what_one_client_filled_a_site_with_gives_way_to_another_one() {
-        let demand = AskedFeeds::default();
+        let demand = FeedDemand::default();
         let urls = ["http://a/1", "http://a/2", "http://a/3", "http://a/own"];
         let (junk, own) = urls.split_at(3);
         junk.iter().for_each(|url| demand.note_client(url, client(1), at(0)));
@@ -354,7 +355,7 @@ mod tests {
 
     #[test]
     fn what_more_ask_for_or_the_front_page_names_comes_first() {
-        let demand = AskedFeeds::default();
+        let demand = FeedDemand::default();
         let urls = ["http://a/1", "http://a/2"];
         for (url, clients) in urls.iter().zip([1..=2, 1..=3]) {
             clients.for_each(|last| demand.note_client(url, client(last), at(0)));
@@ -377,7 +378,7 @@ mod tests {
 
     #[test]
     fn what_nobody_asks_for_any_more_goes_and_what_is_not_known_stays() {
-        let demand = AskedFeeds::default();
+        let demand = FeedDemand::default();
         let urls = ["http://a/1"];
         demand.note_client(NEW, client(1), at(0));
         // It was asked for before the start.
@@ -390,14 +391,14 @@ mod tests {
 
     #[test]
     fn what_subscribers_want_stays() {
-        let (demand, urls) = (AskedFeeds::default(), ["http://a/1", "http://a/2"]);
+        let (demand, urls) = (FeedDemand::default(), ["http://a/1", "http://a/2"]);
         let (feeds, url) = (feeds(&urls), Url::parse(NEW).unwrap());
         let all: Vec<_> = feeds.iter().collect();
         urls.iter().for_each(|url| demand.note_client(url, client(1), at(0)));
         [2, 3].iter().for_each(|last| demand.note_client(NEW, client(*last), at(0)));
         let goes = |subscribed: &[&str]| {
             let is_one = |feed: &FeedName| subscribed.contains(&feed.as_str());
-            demand.that_gives_way(&all, is_one, &url, at(1)).map(|feed| feed.name.to_string())
+            demand.choose_evicted(&all, is_one, &url, at(1)).map(|feed| feed.name.to_string())
         };
         assert_eq!(goes(&["f0"]).as_deref(), Some("f1"));
         assert_eq!(goes(&["f0", "f1"]), None);
@@ -405,7 +406,7 @@ mod tests {
 
     #[test]
     fn so_many_clients_are_told_apart() {
-        let demand = AskedFeeds::default();
+        let demand = FeedDemand::default();
         (0..=u8::MAX).for_each(|last| demand.note_client(NEW, client(last), at(i64::from(last))));
         assert_eq!(demand.of(NEW, at(300)).clients, CLIENTS);
     }

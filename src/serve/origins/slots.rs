@@ -1,10 +1,10 @@
 //! Slots for the requests that a site has at once: each has one until its answer has been taken. A client has a share
 //! of them. When all are taken, a request gives way whose client keeps the site waiting, or has most of them.
 //!
-//! A site is asked once the body of an upload has come, or so much of it that it surely flows; until then it takes nothing
-//! of the site's. A few bodies that come slowly go on to it all the same, as they come.
+//! A site is asked once the body of an upload has come, or more than [`AHEAD_BYTES`] of it; until then the upload takes
+//! no slot of the site. A few slow bodies are passed on all the same, as they come.
 
-use super::looks::{LookPermit, LookTurns};
+use super::looks::{ClientSitePermit, ClientSitePermits};
 use super::pass::problem_of;
 use crate::{Budget, BudgetEnd, BudgetShares, Client, Connection, HeldBudget, Problem};
 use bytes::{Bytes, BytesMut};
@@ -21,9 +21,9 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use url::Url;
 
-/// Of so many slots a client has one, and a few at least.
-const CLIENTS: usize = 4;
-const FEW: usize = 8;
+/// A client's share of the slots of a site: one in `SHARE_DIVISOR` of them, and at least `MIN_SHARE`.
+const SHARE_DIVISOR: usize = 4;
+const MIN_SHARE: usize = 8;
 /// How long a request waits for a slot.
 const WAIT: Duration = Duration::from_secs(5);
 /// How soon to ask again.
@@ -34,7 +34,6 @@ const GIVES_WAY: Duration = Duration::from_secs(3);
 /// How often that is looked at.
 const PACE: Duration = Duration::from_secs(1);
 
-/// The slots.
 pub(super) struct SiteSlots {
     budget: Arc<Budget>,
     /// As many wait as there are slots.
@@ -44,15 +43,15 @@ pub(super) struct SiteSlots {
 impl SiteSlots {
     /// So many, of which those are taken that are of `before`.
     pub(super) fn new(limit: usize, before: Option<&Self>) -> Self {
-        let share = (limit / CLIENTS).max(FEW).min(limit);
+        let share = (limit / SHARE_DIVISOR).max(MIN_SHARE).min(limit);
         let [all, each] = [limit, share].map(|slots| u64::try_from(slots).unwrap_or(u64::MAX));
-        let shares = BudgetShares { all, each, site: each };
+        let shares = BudgetShares { all, each, network: each };
         let budget = Budget::after(before.map(|slots| &slots.budget), shares, GIVES_WAY);
         Self { budget, waiting: Semaphore::new(limit) }
     }
 
-    /// A slot for a request with these extensions, as soon as there is one. `is_action`: it gives way to nobody while the
-    /// site carries it out, as nobody knew then whether to ask again.
+    /// Waits for a slot for a request with these extensions. `is_action`: it is not evicted while the site works on it,
+    /// since its client could not know whether to repeat it.
     pub(super) async fn acquire(
         &self,
         request: &Extensions,
@@ -85,18 +84,19 @@ impl SiteSlots {
             }
             BudgetEnd::All => {
                 let all = self.budget.shares().all;
-                let said = format!("{all} requests are at this site, which is the limit");
-                Problem::site_is_late(said, AGAIN)
+                let detail = format!("{all} requests are at this site, which is the limit");
+                Problem::site_is_late(detail, AGAIN)
             }
         }
     }
 }
 
-/// How much of a body is read before the site is asked, in bytes, of how many at a time, and how long that may take.
-const AHEAD: usize = 64 * 1024;
-const AT_ONCE: usize = 512;
-const TIME: Duration = Duration::from_secs(60);
-/// After how long a body that has not come is a slow one; how many of them a site gets at a time, and one client sends.
+/// How many bytes of an upload are read before the site is asked, of how many uploads at a time, and how long that may
+/// take.
+const AHEAD_BYTES: usize = 64 * 1024;
+const UPLOADS_AT_ONCE: usize = 512;
+const UPLOAD_TIME: Duration = Duration::from_secs(60);
+/// After how long an unfinished upload counts as slow; how many slow ones a site gets at a time, and one client sends.
 const SLOW_AFTER: Duration = Duration::from_secs(1);
 const SITE_SLOW: u32 = 16;
 const CLIENT_SLOW: u32 = 2;
@@ -104,36 +104,36 @@ const CLIENT_SLOW: u32 = 2;
 /// The uploads that are read.
 pub(super) struct Uploads {
     ahead: SiteSlots,
-    slow: LookTurns,
+    slow: ClientSitePermits,
 }
 
 impl Uploads {
     pub(super) fn new() -> Self {
-        Self { ahead: SiteSlots::new(AT_ONCE, None), slow: LookTurns::new(CLIENT_SLOW, SITE_SLOW) }
+        Self { ahead: SiteSlots::new(UPLOADS_AT_ONCE, None), slow: ClientSitePermits::new(CLIENT_SLOW, SITE_SLOW) }
     }
 
-    /// A body of which enough has come for the site to be asked, and the leave of a slow one.
+    /// Reads ahead until the site can be asked; a slow body also gets the permit that it holds.
     pub(super) async fn read_ahead(
         &self,
         site: &Url,
         request: &Extensions,
         rest: PassedBody,
-    ) -> Result<(PassedBody, Option<LookPermit>), Problem> {
+    ) -> Result<(PassedBody, Option<ClientSitePermit>), Problem> {
         let late = || {
-            let said = "the body of the request does not come";
-            Problem::new(StatusCode::REQUEST_TIMEOUT, said)
+            let detail = "the body of the request does not come";
+            Problem::new(StatusCode::REQUEST_TIMEOUT, detail)
         };
         let _slot = self.ahead.acquire(request, false).await?;
         let mut body = BegunBody { beginning: BytesMut::new(), rest };
         let leave = tokio::select! {
             biased;
-            read = timeout(TIME, body.read_ahead()) => {
+            read = timeout(UPLOAD_TIME, body.read_ahead()) => {
                 read.map_err(|_| late())?.map_err(|_| problem_of(&FetchError::Unsent))?;
                 None
             }
             leave = async {
                 sleep(SLOW_AFTER).await;
-                self.slow.acquire((site, Client::of(request)), TIME).await
+                self.slow.acquire((site, Client::of(request)), UPLOAD_TIME).await
             } => Some(leave.map_err(|_| late())?),
         };
         Ok((body.boxed_unsync(), leave))
@@ -147,9 +147,9 @@ struct BegunBody {
 }
 
 impl BegunBody {
-    /// Reads until it ends, or surely flows. Nothing is lost where nobody waits for that.
+    /// Reads the body to its end or past [`AHEAD_BYTES`]. Cancel-safe: what was read stays in `beginning`.
     async fn read_ahead(&mut self) -> Result<(), BodyError> {
-        while self.beginning.len() <= AHEAD
+        while self.beginning.len() <= AHEAD_BYTES
             && let Some(frame) = self.rest.frame().await
         {
             self.beginning.extend_from_slice(frame?.data_ref().map_or(&[], |data| data));
@@ -270,7 +270,7 @@ mod tests {
         let (mut flowing, other) = of(1, body(flows)).await.unwrap();
         assert!(leave.is_none() && other.is_none());
         let first = flowing.frame().await.unwrap().unwrap().into_data().unwrap();
-        assert!(first.len() > AHEAD && flowing.frame().await.is_some());
+        assert!(first.len() > AHEAD_BYTES && flowing.frame().await.is_some());
         assert_eq!(at.elapsed(), Duration::ZERO);
         // Nine clients send what does not come: a few of these go on, and the others do not hinder anybody.
         let mut slow = Vec::new();

@@ -211,7 +211,7 @@ async fn networks_of_a_site_are_one_client_wherever_something_is_shared_out() {
     assert_eq!(held.len(), 8, "it has its share");
     // Looks at addresses.
     let looks = Looks::new();
-    let looked = async |client| looks.leave((&site, client), Duration::ZERO).await.is_ok();
+    let looked = async |client| looks.acquire_permit((&site, client), Duration::ZERO).await.is_ok();
     let mut count = 0;
     for n in 0..100 {
         count += u32::from(looked(of_site(n)).await);
@@ -223,7 +223,7 @@ async fn networks_of_a_site_are_one_client_wherever_something_is_shared_out() {
     assert_eq!((made, shares.has_share(of_site(100), 100)), (20, false));
     assert!(shares.take_share(other, 100).is_ok());
     // Who asks for feeds.
-    let (demand, now) = (AskedFeeds::default(), Time::from_unix(0));
+    let (demand, now) = (FeedDemand::default(), Time::from_unix(0));
     (0..100).for_each(|n| demand.note_client("http://a/junk", of_site(n), now));
     assert_eq!(demand.of("http://a/junk", now).clients, 1);
 }

@@ -171,7 +171,7 @@ async fn nobody_is_told_how_an_action_broke_off() {
     let site = Site::new();
     let broken =
         |_| poll_fn(|_| -> Poll<Result<(), OperatorError>> { panic!("a secret of the gateway") });
-    let problem = site.room.act(broken).await.unwrap_err();
+    let problem = site.app.act(broken).await.unwrap_err();
     let said = "the action broke off; the gateway's log says why";
     assert_eq!((problem.status.as_u16(), &*problem.detail), (500, said));
 }
@@ -183,7 +183,7 @@ async fn what_was_carried_out_is_answered_however_much_is_made() {
     site.store.edit("news", |feed| feed.state.hold = Some(hold("it is empty")));
     let work = Work::new(&FeedName::new("news").unwrap(), WorkKind::Ledger);
     let mut held = Vec::new();
-    while let Ok(admitted) = site.room.admission.admit(Client::Own, &work, 1).await {
+    while let Ok(admitted) = site.app.admission.admit(Client::Own, &work, 1).await {
         held.push(admitted);
     }
     problem(site.call("GET", "/feeds/news", "").await, 503).await;

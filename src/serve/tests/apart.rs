@@ -12,8 +12,8 @@ fn operators_apart(settings: &mut ServeSettings) {
 #[tokio::test]
 async fn operators_may_have_their_own_listener() {
     let site = Site::with(store(), with(announcing(), operators_apart));
-    let readers = site_router(site.room.clone(), Listener::Readers);
-    let operators = site_router(site.room.clone(), Listener::Operators);
+    let readers = site_router(site.app.clone(), Listener::Readers);
+    let operators = site_router(site.app.clone(), Listener::Operators);
     let bearer = [("authorization", "Bearer correct-horse")];
     let ask = async |router: &Router, method: &str, path: &str| {
         router.clone().oneshot(request(method, path, &bearer, "")).await.unwrap()
@@ -61,7 +61,7 @@ async fn operators_may_have_their_own_listener() {
 #[tokio::test]
 async fn a_form_is_taken_from_the_listener_of_operators_alone() {
     let site = Site::with(store(), with(announcing(), operators_apart));
-    let operators = site_router(site.room.clone(), Listener::Operators);
+    let operators = site_router(site.app.clone(), Listener::Operators);
     let send = async |path: &str, origin: &str, cookie: &str, body: &str| {
         let host = ("host", "feeds.example.org:8081");
         let headers = [FORM, host, ("origin", origin), ("cookie", cookie)];

@@ -9,7 +9,7 @@ const FEED: &str = "https://feeds.example.org/feeds/news";
 /// A gateway whose feed is committed to by hand.
 pub(super) struct Gate {
     store: Arc<Store>,
-    pub(super) room: SharedState,
+    pub(super) app: SharedState,
     pub(super) router: Router,
     seconds: i64,
     format: Format,
@@ -32,9 +32,9 @@ impl Gate {
             tls: None,
             before: None,
         };
-        let room = AppState::new(parts, tidegate_format::render::write, CancellationToken::new());
-        let router = site_router(Arc::clone(&room), Listener::Everybody);
-        Self { store, room, router, seconds: -1000, format, complete }
+        let app = AppState::new(parts, tidegate_format::render::write, CancellationToken::new());
+        let router = site_router(Arc::clone(&app), Listener::Everybody);
+        Self { store, app, router, seconds: -1000, format, complete }
     }
 
     /// Another version of each of these items; `seal`: an archive of that id takes them.

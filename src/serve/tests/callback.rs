@@ -131,7 +131,7 @@ async fn a_slow_push_keeps_out_nobody_but_its_own_hub() {
     problem(slow.await, 408).await;
     assert_eq!(begun.elapsed().as_secs(), PUSH_TIME.as_secs());
     assert_eq!(push(KNOWN).await.status(), 202, "it is over");
-    assert_eq!(site.room.pushing.keys(), 0);
+    assert_eq!(site.app.pushing.keys(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,7 +143,7 @@ async fn so_many_long_pushes_are_read_at_once_and_short_ones_beside_them() {
         .collect();
     let mut slow = join_all(slow);
     assert!(poll_immediate(&mut slow).await.is_none());
-    assert_eq!(site.room.pushes.available_permits(), 0);
+    assert_eq!(site.app.pushes.available_permits(), 0);
     assert_eq!(site.ask(request("POST", KNOWN, &[], "x")).await.status(), 202);
     // Also one that does not say how long it is.
     let bytes = (0..SHORT_PUSH).map(|_| Ok::<_, std::io::Error>(Bytes::from_static(b"x")));
@@ -158,5 +158,5 @@ async fn so_many_long_pushes_are_read_at_once_and_short_ones_beside_them() {
     for answer in gone {
         problem(answer, 408).await;
     }
-    assert_eq!(site.room.pushes.available_permits(), PUSHES_AT_ONCE);
+    assert_eq!(site.app.pushes.available_permits(), PUSHES_AT_ONCE);
 }

@@ -46,7 +46,7 @@ async fn changes_are_answered_an_epoch_a_line() {
     let site = site();
     let all = lines(site.get("/changes?after=0").await).await;
     assert_eq!(spelled(&all), ["1 news", "2 other news other", "3 other"]);
-    let sup_id = site.room.site.sup_id(&doubles::name("news")).unwrap().to_string();
+    let sup_id = site.app.site.sup_id(&doubles::name("news")).unwrap().to_string();
     let (at, url) = ("2026-11-20T16:19:35Z", "https://feeds.example.org/feeds/news");
     let change = serde_json::json!({
         "feed": "news", "kind": "items", "url": url, "tick": at, "sup_id": sup_id,
@@ -313,7 +313,7 @@ async fn an_event_source_comes_back_to_a_gateway_that_does_not_see_its_database(
 #[tokio::test]
 async fn only_so_many_event_streams_are_open() {
     let site = site();
-    let open = || site.room.event_streams.open_streams();
+    let open = || site.app.event_streams.open_streams();
     let mut readers = Vec::new();
     for number in 0..STREAMS_AT_ONCE {
         // One client has a share of them.
@@ -343,7 +343,7 @@ async fn only_so_many_event_streams_are_open() {
 #[tokio::test(start_paused = true)]
 async fn who_takes_nothing_loses_the_place() {
     let site = site();
-    let open = || site.room.event_streams.open_streams();
+    let open = || site.app.event_streams.open_streams();
     let mut idle = Reader::new(&site, "/events", "0").await;
     let mut taking = Reader::new(&site, "/events", "0").await;
     assert_eq!(idle.event().await, "change 1 news");

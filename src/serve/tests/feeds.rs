@@ -36,7 +36,7 @@ async fn of_a_view_one_document_is_kept_wherever_its_window_starts() {
         site.store.edit("news", |feed| feed.state.window_start = Some(tick(start * DAY)));
         let begins = format!("since Some({:?})", tick(start * DAY));
         has(&site, "/feeds/news/sync", &[&begins]).await;
-        kept.push(site.room.documents.size().0);
+        kept.push(site.app.documents.size().0);
     }
     assert!(kept[0] > 0 && kept[1] < kept[0] * 3 / 2, "{kept:?}");
     // A subscriber who was away too long gets the very document of one who asks for all.
@@ -128,9 +128,9 @@ async fn a_feed_that_changes_while_it_is_read_is_read_anew() {
 #[tokio::test]
 async fn the_list_of_feeds_is_the_one_that_the_store_has() {
     let site = Site::new();
-    let before = site.room.directory.listing().await.unwrap();
+    let before = site.app.directory.listing().await.unwrap();
     assert_eq!(site.get("/feeds/news").await.status(), 200);
-    let same = site.room.directory.listing().await.unwrap();
+    let same = site.app.directory.listing().await.unwrap();
     assert!(Arc::ptr_eq(&before, &same), "what is known of a list is found out once");
     site.store.edit_record("news", |it| it.standing = FeedStanding::Gone);
     assert_eq!(site.get("/feeds/news").await.status(), 410);

@@ -13,7 +13,7 @@ fn full() -> Site {
     });
     let why = "it is <q>too</q> long".to_owned();
     let left_out = LeftOut { source: name("other"), id: id("a"), why };
-    let gathered = &site.room.operator.gathered;
+    let gathered = &site.app.operator.gathered;
     gathered.took(&name("news"), &HashSet::new(), vec![left_out]);
     gathered.failed(&name("news"), "the store is <i>full</i>".to_owned());
     site.store.edit("news", |feed| {

@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 async fn a_site_hands_on_what_the_next_one_would_make_alike() {
     let before = site();
     assert_eq!(before.get("/feeds/news").await.status(), 200);
-    let misses = |site: &Site| site.room.metrics.misses.get();
+    let misses = |site: &Site| site.app.metrics.misses.get();
     let next = before.followed_by(ServeSettings { readers: Vec::new(), ..announcing() });
     assert_eq!(next.get("/feeds/news").await.status(), 200);
     assert_eq!((misses(&next), misses(&before)), (1, 1));
@@ -24,20 +24,20 @@ async fn what_is_open_counts_at_the_next_site() {
     let first = site();
     let stream = first.get("/events").await;
     let body = first.get("/feeds/news").await;
-    let held = first.room.bodies.held();
-    assert_eq!((first.room.event_streams.open_streams(), held.0), (1, 1));
+    let held = first.app.bodies.held();
+    assert_eq!((first.app.event_streams.open_streams(), held.0), (1, 1));
     let few = || with(announcing(), |it| (it.connections, it.server.memory) = (4, 64 << 20));
     let next = first.followed_by(few()).followed_by(few());
-    assert_eq!((next.room.event_streams.open_streams(), next.room.bodies.held()), (1, held));
-    assert_eq!(next.room.bodies.shares().all, 64 << 20);
+    assert_eq!((next.app.event_streams.open_streams(), next.app.bodies.held()), (1, held));
+    assert_eq!(next.app.bodies.shares().all, 64 << 20);
     let full = text(next.get("/events").await).await;
     assert!(full.contains("which is the limit"), "a quarter of four: {full}");
     drop((stream, body));
     tokio::task::yield_now().await;
-    assert_eq!(next.room.bodies.held(), (0, 0));
+    assert_eq!(next.app.bodies.held(), (0, 0));
     let mut more = next.get("/events").await.into_body();
     assert!(more.frame().await.is_some());
-    assert_eq!(next.room.event_streams.open_streams(), 1);
+    assert_eq!(next.app.event_streams.open_streams(), 1);
 }
 
 /// A listener goes on whatever site is in force, and so do its connections: those of one client are its share still.
@@ -46,7 +46,7 @@ async fn connections_count_at_the_next_site() {
     let first = site();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
-    let (handle, shutdown) = (SiteHandle::new(&first.room), CancellationToken::new());
+    let (handle, shutdown) = (SiteHandle::new(&first.app), CancellationToken::new());
     let _server = tokio::spawn(handle.clone().serve(listener, shutdown.clone()));
     let open = async || {
         // What is closed at once may be reset.
@@ -58,7 +58,7 @@ async fn connections_count_at_the_next_site() {
     let own = open().await;
     assert!(own.is_some());
     let settings = ServeSettings { connections: 16, ..announcing() };
-    let (operator, origins) = (Arc::clone(&first.room.operator), OriginSettings::default());
+    let (operator, origins) = (Arc::clone(&first.app.operator), OriginSettings::default());
     let (tls, before) = (None, Some(handle));
     let parts = ServerConfig { operator, settings, folder: None, origins, tls, before };
     SiteHandle::put_in_force(parts, shutdown.child_token());

@@ -163,7 +163,7 @@ async fn a_comparison_waits_for_its_turn_for_a_bounded_time() {
     let site = Site::new();
     let path = "/feeds/news/items/a?diff=1..newest";
     let all = u32::try_from(crate::items::COMPARED_AT_ONCE).unwrap();
-    let held = site.room.comparisons.try_acquire_many(all).unwrap();
+    let held = site.app.comparisons.try_acquire_many(all).unwrap();
     let answer = tokio::time::timeout(Duration::from_secs(25), site.get(path)).await.unwrap();
     assert_eq!(header(&answer, "retry-after"), "30");
     problem(answer, 503).await;

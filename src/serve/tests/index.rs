@@ -14,8 +14,8 @@ type FeedChange<'a> = (&'a dyn Fn(), bool, fn(&IndexedFeed) -> bool);
 #[tokio::test]
 async fn a_feed_is_looked_at_again_once_it_has_changed() {
     let site = Site::new();
-    let first = site.room.whole_index().await.unwrap();
-    assert!(Arc::ptr_eq(&first, &site.room.whole_index().await.unwrap()), "nothing has changed");
+    let first = site.app.whole_index().await.unwrap();
+    assert!(Arc::ptr_eq(&first, &site.app.whole_index().await.unwrap()), "nothing has changed");
     let changes: [FeedChange<'_>; 4] = [
         (&|| site.store.edit("news", |feed| feed.state.living = 99), false, |feed| {
             feed.figures.living == 99
@@ -38,7 +38,7 @@ async fn a_feed_is_looked_at_again_once_it_has_changed() {
     let mut last = first;
     for (change, is_in_list, is_shown) in changes {
         change();
-        let index = site.room.whole_index().await.unwrap();
+        let index = site.app.whole_index().await.unwrap();
         assert!(is_shown(&feed(&index, "news")));
         assert!(Arc::ptr_eq(&feed(&last, "radio"), &feed(&index, "radio")));
         assert!(index.revision > last.revision);
@@ -46,7 +46,7 @@ async fn a_feed_is_looked_at_again_once_it_has_changed() {
         last = index;
     }
     site.store.remove_record(&name("news"));
-    assert!(site.room.whole_index().await.unwrap().get(&name("news")).is_none());
+    assert!(site.app.whole_index().await.unwrap().get(&name("news")).is_none());
 }
 
 #[tokio::test]
@@ -54,7 +54,7 @@ async fn what_was_looked_at_is_kept_though_who_asked_left() {
     let site = Site::new();
     (0..1200).for_each(|n| site.store.set_record(&record(&format!("f{n}"), FeedStanding::Active)));
     // Each asks once and goes away where more has to be looked at than in one go.
-    let found = (0..9).find_map(|turn| Some((turn, site.room.index().now_or_never()?.unwrap())));
+    let found = (0..9).find_map(|turn| Some((turn, site.app.index().now_or_never()?.unwrap())));
     let (turn, index) = found.expect("somebody has the rest looked at");
     assert!(turn > 0 && index.get(&name("f1199")).is_some());
 }
@@ -71,7 +71,7 @@ async fn feeds_that_another_gateway_polls_stand_as_it_stored_them() {
     let stored = PollState { failures: 7, last_error, ..PollState::new(&name("radio"), &url) };
     site.store.set_poll(&stored);
     let asked = ["radio", "nothing", "news"].map(name);
-    let told = site.room.operator.statuses(&asked).await.unwrap();
+    let told = site.app.operator.statuses(&asked).await.unwrap();
     let [radio, news] = &told[..] else { panic!("{told:?}") };
     assert_eq!((&radio.record.name, radio.polled_by.as_deref()), (&asked[0], Some("there")));
     assert_eq!((radio.polling.failures, radio.polling.error()), (7, Some("it answered 503")));
@@ -79,7 +79,7 @@ async fn feeds_that_another_gateway_polls_stand_as_it_stored_them() {
         radio.polling.next.is_none() && news.record.name == asked[2] && news.polling.next.is_some()
     );
     site.store.confirm(vec![this]);
-    let told = site.room.operator.status(&asked[0]).await.unwrap();
+    let told = site.app.operator.status(&asked[0]).await.unwrap();
     assert_eq!((told.polled_by, told.polling.failures), (None, 7));
 }
 
@@ -91,7 +91,7 @@ async fn what_another_gateway_stored_of_its_polls_is_believed_for_a_while() {
         site.store.set_poll(&PollState { failures, ..PollState::new(&name(feed), &url) });
     };
     let failures = async |of: &str| {
-        let index = site.room.whole_index().await.unwrap();
+        let index = site.app.whole_index().await.unwrap();
         assert!(!feed(&index, of).is_polled_here);
         feed(&index, of).polling.failures
     };
@@ -102,7 +102,7 @@ async fn what_another_gateway_stored_of_its_polls_is_believed_for_a_while() {
     assert_eq!(failures("radio").await, 7);
     // Who asks for one aggregate is told how its sources stand now.
     site.store.edit_record("news", |record| record.options.sharing.sources = vec![name("radio")]);
-    let told = site.room.operator.status(&name("news")).await.unwrap().gathered.unwrap();
+    let told = site.app.operator.status(&name("news")).await.unwrap().gathered.unwrap();
     assert!(told.troubles[0].why.starts_with("its polls fail, 8 in a row"), "{told:?}");
     tokio::time::advance(Duration::from_secs(1)).await;
     assert_eq!(failures("radio").await, 8);

@@ -21,7 +21,7 @@ async fn gate(folder: Option<&Path>, items: usize) -> Gate {
 }
 
 fn used(gate: &Gate) -> u64 {
-    gate.room.spool.used()
+    gate.app.spool.used()
 }
 
 #[tokio::test]
@@ -71,7 +71,7 @@ async fn what_is_being_sent_stays_and_then_goes() {
     let mut gate = gate(Some(folder.path()), 300).await;
     let mut body = gate.get("/feeds/news/complete").await.into_body();
     let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
-    let sent = [&gate.room.file_bodies, &gate.room.bodies].map(|budget| budget.held().0);
+    let sent = [&gate.app.file_bodies, &gate.app.bodies].map(|budget| budget.held().0);
     assert_eq!(sent, [1, 0], "a file takes nothing of the budget of memory");
     gate.commit(&["another"], &[], None).await;
     let after = bytes(gate.get("/feeds/news/complete").await).await;

@@ -63,7 +63,7 @@ impl BlogFront {
 
     /// How many feeds were made.
     async fn made(&self) -> usize {
-        let feeds = self.site.room.store.feed_list().await.unwrap();
+        let feeds = self.site.app.store.feed_list().await.unwrap();
         feeds.values().filter(|record| record.on_demand.is_some()).count()
     }
 
@@ -94,7 +94,7 @@ impl BlogFront {
 
     /// Waits for the made feed, which is served then.
     async fn until_judged(&self) {
-        while self.site.room.store.state(&name(MADE)).await.unwrap().is_none() {
+        while self.site.app.store.state(&name(MADE)).await.unwrap().is_none() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         is_judged(self.get().await).await;
@@ -179,7 +179,7 @@ async fn a_feed_whose_polls_fail_reads_what_passes() {
         front.is_publishers("first").await;
         front.until_judged().await;
         front.blog.refuses_polls.store(true, Ordering::SeqCst);
-        let operator = &front.site.room.operator;
+        let operator = &front.site.app.operator;
         assert!(operator.poll_now(&name(MADE)).await.unwrap().error.is_some());
         let reader = [("host", HOST), ("user-agent", "reader/1"), ("if-none-match", "\"x\"")];
         for when in ["at once", "and once in a while"] {

@@ -7,7 +7,7 @@ use tidegate_status::{FeedStatus, GatherNote, HubNote, PollEnding, SourceTrouble
 
 /// What is said of `news`, which is polled and fails.
 async fn status() -> FeedStatus {
-    Site::new().room.operator.status(&name("news")).await.unwrap()
+    Site::new().app.operator.status(&name("news")).await.unwrap()
 }
 
 /// The same, without anything that waits or was read.

@@ -77,7 +77,7 @@ async fn whole(answer: Response<Body>) -> String {
 
 /// The SUP id of a feed.
 fn sup_id(site: &Site, feed: &str) -> String {
-    site.room.site.sup_id(&name(feed)).unwrap().to_string()
+    site.app.site.sup_id(&name(feed)).unwrap().to_string()
 }
 
 #[tokio::test(start_paused = true)]
@@ -320,8 +320,8 @@ async fn a_feed_that_becomes_private_is_gone_at_once() {
 #[tokio::test]
 async fn no_topic_of_a_reader_has_gone_while_another_gateway_has_other_readers() {
     let exists = async |site: &Site, topic: &str| {
-        let known = site.room.hub_document(TopicRequest::Exists(topic.to_owned())).await;
-        let document = site.room.hub_document(TopicRequest::Document(topic.to_owned())).await;
+        let known = site.app.hub_document(TopicRequest::Exists(topic.to_owned())).await;
+        let document = site.app.hub_document(TopicRequest::Document(topic.to_owned())).await;
         assert_eq!(known.is_ok(), document.is_ok(), "{topic}");
         known.map(drop)
     };

@@ -14,7 +14,7 @@ const PEER: Peer = Peer(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
 const HOST: (&str, &str) = ("host", "here:8080");
 
 fn listener(site: &Site) -> ListenerSite {
-    ListenerSite::new(Arc::clone(&site.room), Listener::Everybody)
+    ListenerSite::new(Arc::clone(&site.app), Listener::Everybody)
 }
 
 fn asking(path: &str, headers: &[(&str, &str)]) -> Request<Body> {
@@ -26,7 +26,7 @@ fn asking(path: &str, headers: &[(&str, &str)]) -> Request<Body> {
 fn find(of: &ListenerSite, request: &Request<Body>) -> Option<Response<SentContent>> {
     let connection = Arc::new(Connection::new(SweepClock::default(), false));
     let plain = PlainRequest::read(request)?;
-    of.ready.answer(&of.room, (PEER, &connection), (&plain, request))
+    of.ready.answer(&of.app, (PEER, &connection), (&plain, request))
 }
 
 /// What is ready for such a request.
@@ -43,8 +43,8 @@ async fn made(of: &ListenerSite, path: &str, headers: &[(&str, &str)]) -> Respon
     let mut request = asking(path, headers);
     let plain = PlainRequest::read(&request);
     // The first who asks has it read.
-    of.room.directory.checked().await.unwrap();
-    let basis = AnswerBasis::now(&of.room);
+    of.app.directory.listing_or_error().await.unwrap();
+    let basis = AnswerBasis::now(&of.app);
     request.extensions_mut().insert(PEER);
     let mut answer = of.answer(request).await;
     if let Some(kept_for) = plain.zip(basis) {
@@ -54,7 +54,7 @@ async fn made(of: &ListenerSite, path: &str, headers: &[(&str, &str)]) -> Respon
 }
 
 fn keep(of: &ListenerSite, kept_for: (PlainRequest, AnswerBasis), answer: &mut Response<Body>) {
-    of.ready.keep((&of.room.metrics, of.room.clock.now()), kept_for, answer);
+    of.ready.keep((&of.app.metrics, of.app.clock.now()), kept_for, answer);
 }
 
 /// The headers of an answer. How long the body is that is handed over whole, HTTP says.
@@ -155,10 +155,10 @@ async fn what_was_redacted_is_not_ready() {
     let of = listener(&site);
     drop(made(&of, "/feeds/news", &[]).await);
     let asked = asking("/feeds/news", &[]);
-    let kept_for = (PlainRequest::read(&asked).unwrap(), AnswerBasis::now(&of.room).unwrap());
+    let kept_for = (PlainRequest::read(&asked).unwrap(), AnswerBasis::now(&of.app).unwrap());
     assert!(is_ready(&of, "/feeds/news", &[]));
     let mut late = of.answer(asked).await;
-    of.room.documents.forget(&doubles::name("news"));
+    of.app.documents.forget(&doubles::name("news"));
     assert!(!is_ready(&of, "/feeds/news", &[]));
     keep(&of, kept_for, &mut late);
     assert!(!is_ready(&of, "/feeds/news", &[]));
@@ -248,12 +248,12 @@ async fn over_http_2_a_body_counts_until_it_is_taken() {
     let answer = made(&of, "/feeds/news", &[]).await;
     assert!(find(&of, &first).is_none(), "{answer:?}");
     let mut answer_again = of.answer(asking("/feeds/news", &[])).await;
-    keep(&of, (plain, AnswerBasis::now(&of.room).unwrap()), &mut answer_again);
+    keep(&of, (plain, AnswerBasis::now(&of.app).unwrap()), &mut answer_again);
     drop((answer, answer_again));
     let ready = find(&of, &first).unwrap();
-    assert_eq!(site.room.bodies.held().0, 1);
+    assert_eq!(site.app.bodies.held().0, 1);
     drop(ready);
-    assert_eq!(site.room.bodies.held(), (0, 0));
+    assert_eq!(site.app.bodies.held(), (0, 0));
 }
 
 #[tokio::test]
@@ -301,7 +301,7 @@ async fn the_wire_bears_the_same() {
         assert!(unchanged.0.iter().any(|line| line.starts_with("HTTP/1.1 304")));
         assert_eq!(ask(path, &known).await, unchanged, "{path}");
     }
-    assert_eq!(site.room.bodies.held(), (0, 0));
+    assert_eq!(site.app.bodies.held(), (0, 0));
     site.closing.cancel();
     server.await.unwrap().unwrap();
 }

@@ -80,13 +80,13 @@ async fn the_list_of_subscriptions_is_made_once_until_it_says_something_else() {
     // A change that it does not tell of leaves it as it is.
     site.store.edit("news", |feed| feed.state.living = 99);
     list().await;
-    assert_eq!(site.room.metrics.misses.get(), 1);
+    assert_eq!(site.app.metrics.misses.get(), 1);
     let address = "https://new.example/";
     site.store.edit("news", |feed| feed.state.site = Some(address.to_owned()));
     assert!(list().await.contains(address));
     site.store.set_record(&record("added", FeedStanding::Active));
     assert!(list().await.contains("/feeds/added"));
-    assert_eq!(site.room.metrics.misses.get(), 3);
+    assert_eq!(site.app.metrics.misses.get(), 3);
 }
 
 /// What is read for each, and how often. The conflicts are told without the ledger.

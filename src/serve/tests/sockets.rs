@@ -29,7 +29,7 @@ pub(super) async fn serving(
 ) -> (SocketAddr, JoinHandle<Result<(), ServeError>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
-    let (handle, ends) = (SiteHandle::new(&site.room), site.closing.clone());
+    let (handle, ends) = (SiteHandle::new(&site.app), site.closing.clone());
     let (listener, shares) = ((listener, Listener::Everybody), |_: &AppState| shares(1024));
     (at, tokio::spawn(serve(listener, handle, (limits, shares), ends)))
 }
@@ -121,14 +121,14 @@ async fn bodies_of_streams_that_take_nothing_count_and_end_their_connection() {
         length = answer.headers()["content-length"].to_str().unwrap().parse().unwrap();
         answers.push(answer);
     }
-    assert_eq!(site.room.bodies.held(), (40, length), "a document counts once");
+    assert_eq!(site.app.bodies.held(), (40, length), "a document counts once");
     let path = format!("http://{at}/feeds/radio");
     answers.push(sender.send_request(request("GET", &path, &[], "")).await.unwrap());
-    let (bodies, bytes) = site.room.bodies.held();
+    let (bodies, bytes) = site.app.bodies.held();
     assert!(bodies == 41 && bytes > length, "{bodies} {bytes}");
     // It ends though the client is there, and answers pings.
     let _ = connection.await.unwrap();
-    while site.room.bodies.held() != (0, 0) {
+    while site.app.bodies.held() != (0, 0) {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
@@ -150,7 +150,7 @@ async fn the_system_takes_little_of_an_answer_ahead_of_its_client() {
     let mut stream = socket.connect(at).await.unwrap();
     stream.write_all(b"GET /feeds/news HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
     for held in [1, 0] {
-        while site.room.bodies.held().0 != held {
+        while site.app.bodies.held().0 != held {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
@@ -247,8 +247,8 @@ async fn a_full_gateway_says_whether_it_is_alive_and_nothing_else() {
     let site = Site::new();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
-    let handle = SiteHandle::new(&site.room);
-    let shares = |_: &AppState| BudgetShares { all: 2, each: 1, site: 1 };
+    let handle = SiteHandle::new(&site.app);
+    let shares = |_: &AppState| BudgetShares { all: 2, each: 1, network: 1 };
     let (listener, ends) = ((listener, Listener::Everybody), site.closing.clone());
     let _server = tokio::spawn(serve(listener, handle, (PATIENT, shares), ends));
     let ask = async |last: u8, path: &str| {
@@ -270,7 +270,7 @@ async fn a_full_gateway_says_whether_it_is_alive_and_nothing_else() {
             assert_eq!(ask(last, path).await.1, expected, "{path}");
         }
     }
-    assert_eq!(site.room.event_streams.open_streams(), 2, "and nobody gave way");
+    assert_eq!(site.app.event_streams.open_streams(), 2, "and nobody gave way");
     drop(streams.pop());
     // Once there is room all is answered again; until then the end of the stream was not seen.
     while !ask(9, "/feeds/news").await.1 {}
@@ -290,5 +290,5 @@ async fn a_trusted_proxy_says_whose_a_request_is() {
         assert!(stream.read(&mut [0; 64]).await.unwrap() > 0);
         open.push(stream);
     }
-    assert_eq!(site.room.event_streams.open_streams(), 33, "32 of one client, 1 of the other");
+    assert_eq!(site.app.event_streams.open_streams(), 33, "32 of one client, 1 of the other");
 }

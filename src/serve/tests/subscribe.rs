@@ -232,7 +232,7 @@ async fn where_pages_are_closed_a_token_is_asked_for_before_anything_else() {
     }
     let (below, bearer) = (format!("/t/{ANN}/subscribe"), format!("Bearer {TOKEN}"));
     // The same where operators have a listener of their own.
-    let readers = site_router(gateway.room.clone(), Listener::Readers);
+    let readers = site_router(gateway.app.clone(), Listener::Readers);
     for (router, path, authorization) in [
         (&gateway.router, &*below, ""),
         (&gateway.router, "/subscribe", &ann),

@@ -13,7 +13,7 @@ async fn document(site: &Site, path: &str) -> SupDocument {
 fn ids(site: &Site, document: &SupDocument) -> Vec<String> {
     let names = ["news", "other", "third"].map(doubles::name);
     let of = |id: &tidegate_core::model::SupId| {
-        names.iter().find(|feed| site.room.site.sup_id(feed).unwrap() == *id).unwrap().to_string()
+        names.iter().find(|feed| site.app.site.sup_id(feed).unwrap() == *id).unwrap().to_string()
     };
     document.updates.iter().map(|update| of(&update.id)).collect()
 }
@@ -27,8 +27,8 @@ async fn lists(site: &Site, path: &str, feeds: &[&str]) -> SupDocument {
 
 /// Follows the log until the site is closed.
 fn keep_following(site: &Site) -> JoinHandle<()> {
-    let room = site.room.clone();
-    tokio::spawn(async move { room.keep_following().await })
+    let app = site.app.clone();
+    tokio::spawn(async move { app.keep_following().await })
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use tidegate_core::clock::{Clock, ManualClock};
 use tidegate_core::model::{FeedRecord, FeedSource};
 use tidegate_poll::testing::gateway::Publisher;
 use tidegate_poll::testing::idle::IdlePolling;
-use tidegate_serve::{self, AdminToken, InForce, Operator, ServeSettings};
+use tidegate_serve::{self, AdminToken, ActiveConfig, Operator, ServeSettings};
 use tidegate_store::Select;
 use tower::ServiceExt as _;
 
@@ -123,8 +123,8 @@ fn router(gate: &Gate, clock: &ManualClock) -> Router {
     let (store, clock) = (Arc::clone(&gate.store), Arc::new(clock.clone()) as Arc<dyn Clock>);
     let services = Publisher::new("").services();
     let polling = IdlePolling::new(&store, &clock, services.clone());
-    let in_force = InForce::new(&Config::default(), PUBLIC, services, None);
-    let operator = Operator::new(store, clock, polling.poller, in_force);
+    let active_config = ActiveConfig::new(&Config::default(), PUBLIC, services, None);
+    let operator = Operator::new(store, clock, polling.poller, active_config);
     let mut config = Config::default();
     (config.publish.window, config.publish.deltas) = (gate.window, DeltaViews::All);
     (config.sup.periods, config.websub.hub) = (Vec::new(), false);

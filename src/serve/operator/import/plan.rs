@@ -40,7 +40,7 @@ impl RefusedOutline {
     }
 }
 
-/// What a list comes to.
+/// The changes that a list leads to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ImportPlan {
     /// Feeds to be added, in the order of the list.
@@ -52,7 +52,7 @@ pub struct ImportPlan {
     pub switched: Vec<FeedRecord>,
     /// What could not be taken, in the order of the list.
     pub refused: Vec<RefusedOutline>,
-    /// The same for who imports the list; `known` are not those that follow it.
+    /// The report for the person who imports. Its `known` leaves out feeds that follow the list.
     pub done: ImportedList,
 }
 
@@ -94,16 +94,16 @@ pub fn plan(list: &OutlineList, before: &ExistingFeeds<'_>) -> ImportPlan {
         },
         drafts: Vec::new(),
         by_address: HashMap::new(),
-        around: Vec::with_capacity(list.outlines.len()),
-        room: rules.map_or(usize::MAX, |rules| rules.room(before.stored)),
+        inner_paths: Vec::with_capacity(list.outlines.len()),
+        capacity: rules.map_or(usize::MAX, |rules| rules.capacity(before.stored)),
         parents: list.outlines.iter().filter_map(|outline| outline.parent).collect(),
     };
     for (number, outline) in list.outlines.iter().enumerate() {
-        let around = planner.outline(number, outline);
-        planner.around.push(around);
+        let inner_path = planner.outline(number, outline);
+        planner.inner_paths.push(inner_path);
     }
     if before.rearrange {
-        planner.rest();
+        planner.place_unlisted();
     }
     if let Some(rules) = rules {
         planner.drop_missing(rules);
@@ -113,17 +113,17 @@ pub fn plan(list: &OutlineList, before: &ExistingFeeds<'_>) -> ImportPlan {
 
 /// A feed that the list has.
 struct FeedDraft {
-    /// What becomes of it, its places apart.
+    /// The record as it is to be written, without its places.
     record: FeedRecord,
     /// What the store has of it.
     before: Option<FeedRecord>,
-    /// The gateway did not have it.
+    /// Whether the gateway did not have it.
     is_new: bool,
-    /// It stays where it is.
+    /// Whether it keeps the places that it has.
     keeps: bool,
     /// The places that it is given.
     places: Vec<ListPlace>,
-    /// What the list has it in, with the lines.
+    /// The positions of the folders in which the list has it, with the lines.
     seen: HashMap<Positions, usize>,
 }
 
@@ -143,10 +143,10 @@ struct Planner<'a> {
     layout: Layout,
     drafts: Vec<FeedDraft>,
     by_address: HashMap<String, usize>,
-    /// What stands in each outline stands in this one.
-    around: Vec<FolderPath>,
+    /// By the number of each outline, the folder path of what is in it.
+    inner_paths: Vec<FolderPath>,
     /// How many feeds more may be added.
-    room: usize,
+    capacity: usize,
     /// The outlines that have others in them.
     parents: HashSet<usize>,
 }
@@ -166,7 +166,7 @@ impl Planner<'_> {
 
     /// Where an outline stands.
     fn parent(&self, outline: &Outline) -> FolderPath {
-        outline.parent.and_then(|of| self.around.get(of)).cloned().unwrap_or_default()
+        outline.parent.and_then(|of| self.inner_paths.get(of)).cloned().unwrap_or_default()
     }
 
     fn refuse(&mut self, outline: &Outline, address: Option<&str>, why: String) {
@@ -198,8 +198,8 @@ impl Planner<'_> {
                     true => "is a search",
                     false => "has neither an address nor feeds in it",
                 };
-                let said = short(outline.text().unwrap_or_default());
-                self.refuse(outline, None, format!("the outline {said:?} {what}"));
+                let label = short(outline.text().unwrap_or_default());
+                self.refuse(outline, None, format!("the outline {label:?} {what}"));
                 return None;
             }
         };
@@ -257,7 +257,7 @@ impl Planner<'_> {
         let (record, before) = match self.known.record(&url)? {
             Some(known) => known,
             None => {
-                self.rules.map_or(Ok(()), |rules| rules.check_new(&url, &mut self.room))?;
+                self.rules.map_or(Ok(()), |rules| rules.check_new(&url, &mut self.capacity))?;
                 let record = new(self.known.name(&url)?, (&url, access), outline);
                 let record = match self.rules {
                     Some(rules) => rules.own(record),
@@ -277,8 +277,8 @@ impl Planner<'_> {
         Ok(at)
     }
 
-    /// Feeds that the list does not have come behind those that it has, as they stood.
-    fn rest(&mut self) {
+    /// Places the feeds that the list does not have behind those that it has, in their old folders.
+    fn place_unlisted(&mut self) {
         self.layout.begin_another_list();
         let mentioned: HashSet<FeedName> =
             self.drafts.iter().map(|draft| draft.record.name.clone()).collect();

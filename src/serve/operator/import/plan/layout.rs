@@ -19,7 +19,7 @@ pub(super) fn positions(path: &[ListFolder]) -> Positions {
     path.iter().map(|folder| folder.position).collect()
 }
 
-/// What is in an outline is there: in it, but where that would be too deep in the one around it.
+/// The folder path of what is in an outline: its own path, or at the greatest depth that of its parent.
 fn path_within(parent: &FolderPath, outline: ListFolder) -> FolderPath {
     match parent.len() < ListPlace::DEPTH {
         true => parent.iter().cloned().chain([outline]).collect(),
@@ -27,7 +27,7 @@ fn path_within(parent: &FolderPath, outline: ListFolder) -> FolderPath {
     }
 }
 
-/// Where what is in the outline of a feed is, which has a place in this one.
+/// The folder path of what is in a feed's outline; `None` if the feed has no place in `parent`.
 pub(super) fn own_path(parent: &FolderPath, places: &[ListPlace]) -> Option<FolderPath> {
     let around = positions(parent);
     let place = places.iter().find(|place| positions(&place.folders) == around)?;
@@ -40,9 +40,9 @@ pub(super) fn own_path(parent: &FolderPath, places: &[ListPlace]) -> Option<Fold
 pub(super) struct Layout {
     /// The next position in each outline.
     next: HashMap<Positions, u32>,
-    /// Folders that were there before and that the list was not found to have yet, by what they are in and their names.
+    /// Existing folders that no folder of the list has joined yet, by parent and name.
     named: HashMap<(Positions, String), VecDeque<ListFolder>>,
-    /// Folders that the list has made, with what they are in.
+    /// Folders that the list created, each with its parent.
     made: Vec<(Positions, ListFolder)>,
 }
 
@@ -107,7 +107,7 @@ impl Layout {
         path_within(parent, folder)
     }
 
-    /// A new place for a feed, behind all that is there, and where what is in its outline is.
+    /// Adds a place for a feed behind all others in `parent`; also returns the folder path of what is in its outline.
     pub(super) fn place(
         &mut self,
         parent: &FolderPath,

@@ -1,4 +1,4 @@
-//! What a list decides whose feeds follow it (`add_feeds`): about the feeds that it added, and no others.
+//! Subscription lists with `add_feeds`: what such a list decides about the feeds that it added, and about no others.
 
 use super::{FeedDraft, Planner};
 use std::collections::HashSet;
@@ -12,7 +12,7 @@ use url::Url;
 /// The most feeds that follow one list.
 const LIST_FEEDS: usize = 5_000;
 
-/// What counts for the feeds that follow a list.
+/// The rules for the feeds that follow a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListRules {
     /// The feed here whose document the list is.
@@ -21,8 +21,8 @@ pub struct ListRules {
     pub private: bool,
     /// Which private addresses may be polled.
     pub allow: AllowPrivate,
-    /// On whose word.
-    pub leads: LeadScope,
+    /// Which of those private addresses the list itself may name.
+    pub lead_scope: LeadScope,
 }
 
 impl ListRules {
@@ -32,23 +32,23 @@ impl ListRules {
     }
 
     /// How many feeds more may follow it.
-    pub(super) fn room(&self, stored: &[Arc<FeedRecord>]) -> usize {
+    pub(super) fn capacity(&self, stored: &[Arc<FeedRecord>]) -> usize {
         let is_one = |record: &&Arc<FeedRecord>| {
             record.standing != FeedStanding::Gone && record.is_member_of(&self.list)
         };
         LIST_FEEDS.saturating_sub(stored.iter().filter(is_one).count())
     }
 
-    /// Checks a feed that the gateway does not have; `room` is how many may be added.
-    pub(super) fn check_new(&self, url: &Url, room: &mut usize) -> Result<(), String> {
+    /// Checks a feed that the gateway does not have, and takes one off `capacity`, how many may still be added.
+    pub(super) fn check_new(&self, url: &Url, capacity: &mut usize) -> Result<(), String> {
         fetch::check(url, &self.allow).map_err(|refusal| refusal.to_string())?;
-        if !self.leads.admits(url, &self.allow) {
+        if !self.lead_scope.admits(url, &self.allow) {
             let why = "the list is at a public address, and adds no feed of a host that \
                        polling.allow_private lists; add the feed yourself if it is meant";
             return Err(why.to_owned());
         }
         let full = || format!("{LIST_FEEDS} feeds follow the list, which is the limit");
-        *room = room.checked_sub(1).ok_or_else(full)?;
+        *capacity = capacity.checked_sub(1).ok_or_else(full)?;
         Ok(())
     }
 

@@ -8,8 +8,8 @@ use tidegate_config::Config;
 use tidegate_core::model::FeedSource;
 
 fn rules(list: &str, private: bool) -> ListRules {
-    let (allow, leads) = (AllowPrivate::No, LeadScope::default());
-    ListRules { list: name(list), private, allow, leads }
+    let (allow, lead_scope) = (AllowPrivate::No, LeadScope::default());
+    ListRules { list: name(list), private, allow, lead_scope }
 }
 
 /// A gateway's feeds.
@@ -239,13 +239,13 @@ fn each_of_two_feeds_of_one_address_is_known_by_its_own() {
 fn a_list_adds_no_more_than_the_limit() {
     let rules = rules("ours", false);
     let url = Url::parse("https://a.example/").unwrap();
-    assert_eq!(rules.room(&[]), LIST_FEEDS);
-    let mut room = 1;
-    rules.check_new(&url, &mut room).unwrap();
-    let why = rules.check_new(&url, &mut room).unwrap_err();
+    assert_eq!(rules.capacity(&[]), LIST_FEEDS);
+    let mut capacity = 1;
+    rules.check_new(&url, &mut capacity).unwrap();
+    let why = rules.check_new(&url, &mut capacity).unwrap_err();
     assert_eq!(why, "5000 feeds follow the list, which is the limit");
     let stored = Feeds::following(&format!("{A}{B}")).stored.into_iter().map(Arc::new);
-    assert_eq!(rules.room(&stored.collect::<Vec<_>>()), LIST_FEEDS - 2);
+    assert_eq!(rules.capacity(&stored.collect::<Vec<_>>()), LIST_FEEDS - 2);
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn a_list_at_a_public_address_adds_no_feed_of_a_host_of_the_operators_own() {
     for (at, adds) in [("https://b.example/", false), ("http://127.0.0.1:8000/list", true)] {
         let list = FeedRecord::new(name("ours"), at, FeedSource::Api);
         let allow = AllowPrivate::only(["intranet.example:80", "127.0.0.1:8000"]).unwrap();
-        let rules = ListRules { allow, leads: LeadScope::of_feed(&list), ..rules("ours", false) };
+        let rules = ListRules { allow, lead_scope: LeadScope::of_feed(&list), ..rules("ours", false) };
         assert_eq!(rules.check_new(&private, &mut 9).is_ok(), adds, "{at}");
         rules.check_new(&public, &mut 9).unwrap();
     }

@@ -18,27 +18,27 @@ use utoipa::ToSchema;
 /// Ages from here on are said to be for ever: a hundred years.
 const FOR_EVER: Duration = Duration::from_secs(36_525 * 86_400);
 
-/// How long what was counted of a feed is shown, unless the feed changes: to count it all is looked
-/// at, and anybody may ask.
+/// How long the counts of an unchanged feed are reused: counting reads all that is kept of it, and anybody may ask for
+/// it.
 pub(super) const COUNTED_FRESH: Duration = Duration::from_secs(60);
-/// Of how many feeds it is remembered.
+/// How many feeds have their counts remembered.
 pub(super) const COUNTED_FEEDS: u64 = 1024;
 
-/// What was counted of feeds, each in a state.
+/// The counts of feeds, by feed and revision.
 pub(super) type CountedHoldings = Cache<(FeedName, Revision), Holdings>;
 
 /// What is kept of a feed in this state.
 pub(super) async fn count(
-    room: &AppState,
+    app: &AppState,
     feed: &FeedName,
     state: Option<&FeedState>,
 ) -> Result<Arc<Holdings>, StoreError> {
     let key = state.map(|state| (feed.clone(), state.revision));
-    if let Some(counted) = key.as_ref().and_then(|key| room.holdings.get(key)) {
+    if let Some(counted) = key.as_ref().and_then(|key| app.holdings.get(key)) {
         return Ok(counted);
     }
-    let counted = Arc::new(room.store.holdings(feed).await?);
-    key.into_iter().for_each(|key| room.holdings.insert(key, Arc::clone(&counted)));
+    let counted = Arc::new(app.store.holdings(feed).await?);
+    key.into_iter().for_each(|key| app.holdings.insert(key, Arc::clone(&counted)));
     Ok(counted)
 }
 
