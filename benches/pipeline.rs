@@ -81,8 +81,9 @@ fn changed_poll(c: &mut Criterion) {
         let bytes = text.as_bytes();
         let decoded = parse::decode(bytes, Some("application/rss+xml"), &limits).unwrap();
         let document = parse::document(&decoded.text, None, &limits).unwrap();
-        let round = testing::round(&feed, &endpoint, &options, snapshot.as_ref(), at(newest));
-        record::take_in(&round, &document, BodyPrints::default()).unwrap()
+        let observation =
+            testing::observation(&feed, &endpoint, &options, snapshot.as_ref(), at(newest));
+        record::take_in(&observation, &document, BodyPrints::default()).unwrap()
     };
     let committed = |newest: usize| {
         let change = judged(&rss(newest), newest).change.unwrap();
@@ -107,14 +108,17 @@ fn changed_poll(c: &mut Criterion) {
         b.iter(|| black_box(runtime.block_on(store.snapshot(&feed)).unwrap()));
     });
     group.bench_function("judge and record", |b| {
-        let round = testing::round(&feed, &endpoint, &options, snapshot.as_ref(), at(41));
-        b.iter(|| black_box(record::take_in(&round, &document, BodyPrints::default()).unwrap()));
+        let observation =
+            testing::observation(&feed, &endpoint, &options, snapshot.as_ref(), at(41));
+        b.iter(|| {
+            black_box(record::take_in(&observation, &document, BodyPrints::default()).unwrap())
+        });
     });
     group.bench_function("judge and record, a new feed", |b| {
-        let round = testing::round(&feed, &endpoint, &options, None, at(41));
+        let observation = testing::observation(&feed, &endpoint, &options, None, at(41));
         b.iter(|| {
             let document = parse::document(&text, None, &limits).unwrap();
-            black_box(record::take_in(&round, &document, BodyPrints::default()).unwrap())
+            black_box(record::take_in(&observation, &document, BodyPrints::default()).unwrap())
         });
     });
     group.bench_function("read the view", |b| b.iter(|| black_box(view())));

@@ -136,8 +136,9 @@ fn taken(feed: &FeedDocument<'_>) {
     for hour in 0..=settles {
         let snapshot = ready(store.snapshot(&name)).unwrap();
         let now = NOW.plus(Duration::from_secs(hour * 3600));
-        let round = testing::round(&name, store.endpoint(), &options, snapshot.as_ref(), now);
-        let verdict = record::take_in(&round, feed, BodyPrints::default()).unwrap();
+        let observation =
+            testing::observation(&name, store.endpoint(), &options, snapshot.as_ref(), now);
+        let verdict = record::take_in(&observation, feed, BodyPrints::default()).unwrap();
         if hour == settles {
             assert_eq!(verdict.events(), [], "the same document again is no news");
         }

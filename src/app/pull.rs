@@ -100,7 +100,7 @@ impl PublisherLink {
                     etag: state.etag.clone(),
                     last_modified: state.last_modified.clone(),
                     answered_by: state.answered_by.clone(),
-                    given_to: 0,
+                    credentials_id: 0,
                 };
                 (validators, true)
             }

@@ -73,11 +73,11 @@ async fn one(
     let polling = Polling::default();
     let bounds = Bounds::new(polling.min_interval, polling.max_interval);
     let hints = UpdateHints::default();
-    let interval = |changes: &[Time], look_again: Option<Time>, now: Time| {
+    let interval = |changes: &[Time], decision_due: Option<Time>, now: Time| {
         let mut oldest_first = changes.iter().rev();
-        let mut rhythm = UpdateRate::since(oldest_first.next().copied().unwrap_or(now));
-        oldest_first.for_each(|change| rhythm = rhythm.after_change(*change));
-        replay_interval(&feed, bounds, rhythm, &hints, look_again, now)
+        let mut rate = UpdateRate::since(oldest_first.next().copied().unwrap_or(now));
+        oldest_first.for_each(|change| rate = rate.after_change(*change));
+        replay_interval(&feed, bounds, rate, &hints, decision_due, now)
     };
     let publish = Publish::default();
     let stage = ReplayTarget {

@@ -36,7 +36,6 @@ struct DocumentCase<'a> {
 }
 
 impl DocumentCase<'_> {
-    /// How many entries the document has.
     const fn found(&self) -> usize {
         self.window.input.document.entries.len()
     }
@@ -50,26 +49,26 @@ impl DocumentCase<'_> {
 /// Why a document is held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Braked {
-    /// The name of the rule.
     pub(crate) kind: &'static str,
     /// The evidence in words.
     pub(crate) reason: String,
 }
 
-/// A share of fewer items than this says nothing.
+/// Fewer items than this never count as a majority.
 const LEAST_SHARE: usize = 4;
-/// How often a held document must be seen in its time before it is believed.
+/// How often a held document must be observed before it is believed, once it was held for the time of its rule.
 pub const HOLD_LOOKS: u32 = 3;
-/// How long at least.
+/// The shortest hold.
 const SHORT_HOLD: Duration = Duration::from_secs(30 * 60);
-/// How long at least, where believing it takes items away.
+/// The shortest hold of a document that removes items.
 const LONG_HOLD: Duration = Duration::from_secs(6 * 3600);
-/// After this time it is believed whatever it is; twice seen is enough then.
+/// After this time any held document is believed that was observed twice.
 pub(crate) const LONGEST_HOLD: Duration = DAY;
 /// How soon a held feed is polled again.
 const HOLD_POLL: Duration = Duration::from_secs(15 * 60);
 
-/// Whether a document must be held, by the first rule that says so. A part is as good as its address.
+/// Returns the first rule by which the document must be held, and why. A partial document is held only if it comes from
+/// a new address and has none of the last items (`other-feed`).
 pub(crate) fn find_brake(window: &WindowShift<'_>) -> Option<Braked> {
     let input = &window.input;
     if window.old.is_empty() {
@@ -95,7 +94,7 @@ pub struct HoldTerms {
     pub documents: Option<u32>,
 }
 
-/// Those of rules that a publisher who means it goes on with.
+/// The terms of rules that a publisher overrules by continuing: several different documents that say the same.
 const INSISTING: HoldTerms = HoldTerms { least: SHORT_HOLD, documents: Some(3) };
 
 /// The terms of a rule; of a kind that no rule has, the shortest.
@@ -114,7 +113,7 @@ pub(crate) fn hold_is_ripe(hold: &Hold, now: Time) -> bool {
 }
 
 /// When a held feed is polled again.
-pub(crate) fn next_look(now: Time) -> Time {
+pub(crate) fn next_poll_of_held(now: Time) -> Time {
     now.plus(HOLD_POLL)
 }
 

@@ -13,7 +13,6 @@ use tidegate_core::model::{
 /// An item that is missing from its feed's document, and what is to come of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct PendingAbsence {
-    /// The item.
     #[serde(rename = "sync_id")]
     pub id: SyncId,
     pub native_id: String,
@@ -88,7 +87,6 @@ impl PendingAbsence {
 }
 
 impl Conclusion {
-    /// The word for it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Wait => "wait",
@@ -124,7 +122,6 @@ pub fn absent(
 /// An item that changed without making a version, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Quiet {
-    /// The item.
     #[serde(rename = "sync_id")]
     pub id: SyncId,
     pub native_id: String,

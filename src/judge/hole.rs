@@ -1,4 +1,4 @@
-//! What does the hole mean? Why an item is missing: one piece of evidence each, in the order of [`HoleCase::see`].
+//! Why an item is missing: one piece of evidence each, in the order of [`HoleCase::find_evidence`].
 //!
 //! An item that went from the middle of a document was deleted unless a rule objects ([`RULES`]). Some objections are
 //! settled when they are made. Others are doubts that what is learned of the feed settles later: the item waits as
@@ -30,7 +30,7 @@ use tidegate_core::xml::shortened;
 /// A way in which feeds lose items from the middle without a deletion.
 pub(crate) struct HoleRule {
     pub(crate) rule: Rule,
-    /// What it says of the item that stood at a place.
+    /// Returns the objection to the deletion of the item at a place of the last document, if there is one.
     objects: fn(&HoleCase<'_>, usize, &LedgerEntry) -> Option<Objection>,
 }
 
@@ -59,22 +59,25 @@ impl Objection {
     }
 }
 
-/// The missing items of a full document by their indices in the ledger, in the order of the last document, each with
-/// the evidence, since when it has stood, and what was seen.
-pub(crate) fn missing(window: &WindowShift<'_>) -> Vec<(usize, Absence)> {
+/// Returns the missing items of a full document by their indices in the ledger, in the order of the last document,
+/// each with its evidence.
+pub(crate) fn find_missing(window: &WindowShift<'_>) -> Vec<(usize, Absence)> {
     let input = &window.input;
     if input.matching.missing.is_empty() && input.document.tombstones.is_empty() {
         return Vec::new();
     }
-    let said = input.document.tombstones.iter().map(|tombstone| tombstone.native_id.as_str());
+    let deleted_ids =
+        input.document.tombstones.iter().map(|tombstone| tombstone.native_id.as_str());
     let case = HoleCase {
         window,
-        said: said.collect(),
+        deleted_ids: deleted_ids.collect(),
         shown: input.matching.names.iter().map(String::as_str).collect(),
         holes: holes(window),
     };
-    let missing = input.matching.missing.iter().copied().chain(case.said_of_retired());
-    missing.filter_map(|at| Some((at, case.one(at, input.snapshot.known.get(at)?)))).collect()
+    let missing = input.matching.missing.iter().copied().chain(case.find_retired_deletions());
+    missing
+        .filter_map(|at| Some((at, case.judge_absence(at, input.snapshot.known.get(at)?))))
+        .collect()
 }
 
 /// How many items are missing while others on their old side stayed.
@@ -86,8 +89,8 @@ pub(crate) fn holes(window: &WindowShift<'_>) -> usize {
 /// What the rules are about.
 struct HoleCase<'a> {
     window: &'a WindowShift<'a>,
-    /// The ids of which the document says that they were deleted.
-    said: HashSet<&'a str>,
+    /// The native ids in the document's tombstones.
+    deleted_ids: HashSet<&'a str>,
     /// The ids that the document shows.
     shown: HashSet<&'a str>,
     /// How many items are missing from the middle.
@@ -103,28 +106,28 @@ impl HoleCase<'_> {
         &self.window.input.snapshot.state.character
     }
 
-    /// The retired items that the document says were deleted, those among them that left the ledger.
-    fn said_of_retired(&self) -> Vec<usize> {
+    /// Finds the retired items, evicted ones included, for which the document has a tombstone.
+    fn find_retired_deletions(&self) -> Vec<usize> {
         let input = &self.window.input;
-        if self.said.is_empty() || input.options.deletions == Deletions::Off {
+        if self.deleted_ids.is_empty() || input.options.deletions == Deletions::Off {
             return Vec::new();
         }
         let there: HashSet<usize> = input.matching.pairs.iter().map(|pair| pair.known).collect();
         let known = input.snapshot.known.iter().enumerate();
-        let said = known.filter(|(at, known)| {
+        let deleted = known.filter(|(at, known)| {
             let is_out = known.standing != ItemStatus::Current && known.standing.lives();
             (is_out || known.standing.left_alive())
-                && self.said.contains(known.native_shown.as_str())
+                && self.deleted_ids.contains(known.native_shown.as_str())
                 && !there.contains(at)
         });
-        said.map(|(at, _)| at).collect()
+        deleted.map(|(at, _)| at).collect()
     }
 
-    fn one(&self, at: usize, known: &LedgerEntry) -> Absence {
+    fn judge_absence(&self, at: usize, known: &LedgerEntry) -> Absence {
         let before = known.absence.as_ref();
         // What was first seen stands; each look adds to it.
-        let seen = self.see(at, known).or_else(|| before.cloned());
-        let seen = seen.unwrap_or_else(|| self.absence(Evidence::Unplaced, "it is missing"));
+        let seen = self.find_evidence(at, known).or_else(|| before.cloned());
+        let seen = seen.unwrap_or_else(|| self.new_absence(Evidence::Unplaced, "it is missing"));
         Absence {
             since: before.map_or(seen.since, |before| before.since),
             observations: before.map_or(0, |before| before.observations).saturating_add(1),
@@ -134,21 +137,21 @@ impl HoleCase<'_> {
     }
 
     /// An absence that is seen for the first time. Publishers have a say in the words: these name their hosts.
-    fn absence(&self, evidence: Evidence, words: &str) -> Absence {
+    fn new_absence(&self, evidence: Evidence, words: &str) -> Absence {
         let seen = shortened(words, Absence::SEEN_LIMIT).to_owned();
         let (since, doubts) = (self.window.input.now, Doubts::NONE);
         Absence { evidence, since, observations: 0, doubts, seen, probe: None }
     }
 
-    /// That of an item of which a hole says nothing, for this reason.
-    fn explained(&self, why: &str) -> Absence {
-        self.absence(Evidence::Unplaced, &format!("gone from the middle, but {why}"))
+    /// Returns an absence that proves nothing, because `why` explains the hole.
+    fn new_unplaced(&self, why: &str) -> Absence {
+        self.new_absence(Evidence::Unplaced, &format!("gone from the middle, but {why}"))
     }
 
-    /// The evidence, the strongest first; nothing where what was seen before stands.
-    fn see(&self, at: usize, known: &LedgerEntry) -> Option<Absence> {
-        let plain = |evidence, words| Some(self.absence(evidence, words));
-        if self.said.contains(known.native_shown.as_str()) {
+    /// Returns the strongest evidence that the document gives; `None` if the earlier evidence still holds.
+    fn find_evidence(&self, at: usize, known: &LedgerEntry) -> Option<Absence> {
+        let plain = |evidence, words| Some(self.new_absence(evidence, words));
+        if self.deleted_ids.contains(known.native_shown.as_str()) {
             return plain(Evidence::Said, "the document says that it was deleted");
         }
         if self.window.input.is_complete() {
@@ -161,21 +164,21 @@ impl HoleCase<'_> {
             (Some(_), _) if self.was_oldest(known) => {
                 plain(Evidence::Aged, "no item that is as old is left")
             }
-            (Some(place), _) => Some(self.hole(place, known)),
-            (None, Some(before)) => self.still(known, before),
+            (Some(place), _) => Some(self.examine_hole(place, known)),
+            (None, Some(before)) => self.review_evidence(known, before),
             (None, None) => None,
         }
     }
 
     /// Gone from the middle: asks every rule what else than a deletion could have made the hole.
-    fn hole(&self, place: usize, known: &LedgerEntry) -> Absence {
+    fn examine_hole(&self, place: usize, known: &LedgerEntry) -> Absence {
         let (mut doubts, mut words) = (Vec::new(), Vec::new());
         for HoleRule { rule, objects } in RULES {
             if self.window.input.options.without.has(rule.name) {
                 continue;
             }
             match objects(self, place, known) {
-                Some(Objection::Settled(why)) => return self.explained(&why),
+                Some(Objection::Settled(why)) => return self.new_unplaced(&why),
                 Some(Objection::Open(doubt, why)) => {
                     doubts.push(doubt);
                     words.push(why);
@@ -189,26 +192,26 @@ impl HoleCase<'_> {
                 false => "",
             };
             let words = format!("gone while older items stay{also}");
-            return self.absence(Evidence::Hole, &words);
+            return self.new_absence(Evidence::Hole, &words);
         }
         let doubts = doubts.into_iter().collect();
-        Absence { doubts, ..self.explained(&words.join(" and ")) }
+        Absence { doubts, ..self.new_unplaced(&words.join(" and ")) }
     }
 
     /// It was missing before: what has been learned since?
-    fn still(&self, known: &LedgerEntry, before: &Absence) -> Option<Absence> {
+    fn review_evidence(&self, known: &LedgerEntry, before: &Absence) -> Option<Absence> {
         let input = &self.window.input;
-        let plain = |evidence, words| Some(self.absence(evidence, words));
+        let plain = |evidence, words| Some(self.new_absence(evidence, words));
         let is_hole = before.evidence == Evidence::Hole;
         if is_hole && habit::is_habit(self) {
-            return Some(self.explained("items of this feed often are"));
+            return Some(self.new_unplaced("items of this feed often are"));
         }
         if self.has_outlived(known) {
             // An empty document says nothing of any item.
             let adds = u32::from(!input.document.entries.is_empty());
             let documents = before.observations.saturating_add(adds);
             let stood = input.now.since(before.since);
-            // Where its address was asked, looks at the same document are among them.
+            // After a probe the count includes observations of one and the same document.
             let lasting = before.probe.is_none() && documents >= LASTING_DOCUMENTS && stood >= HOUR;
             return match before.evidence {
                 Evidence::Said | Evidence::Passed => None,
@@ -225,7 +228,7 @@ impl HoleCase<'_> {
     /// Looks at doubts again, now that more is known.
     fn reconsider(&self, known: &LedgerEntry, before: &Absence) -> Absence {
         if habit::is_habit(self) {
-            return self.explained("items of this feed often go from there");
+            return self.new_unplaced("items of this feed often go from there");
         }
         let direction = self.window.direction;
         let mut open = Vec::new();
@@ -233,12 +236,12 @@ impl HoleCase<'_> {
             match doubt {
                 Doubt::PushedOut if pushed_out::pushes_out_of_its_middle(self.character()) => {
                     let why = "what comes to this feed pushes out from its middle";
-                    return self.explained(why);
+                    return self.new_unplaced(why);
                 }
                 Doubt::PushedOut if pushed_out::loses_at_its_end(self, known) => {}
                 Doubt::Top if direction == Direction::Up => {
                     let why = "it stood at the old end of the document";
-                    return self.absence(Evidence::Aged, why);
+                    return self.new_absence(Evidence::Aged, why);
                 }
                 Doubt::Top if direction == Direction::Down => {}
                 Doubt::Unsteady if unsteady::is_orderly(self) => {}
@@ -248,7 +251,7 @@ impl HoleCase<'_> {
         if open.is_empty() {
             let why =
                 "gone while older items stayed, from a feed that loses items at its end alone";
-            return self.absence(Evidence::Hole, why);
+            return self.new_absence(Evidence::Hole, why);
         }
         let doubts = open.into_iter().collect();
         Absence { evidence: Evidence::Unplaced, doubts, ..before.clone() }

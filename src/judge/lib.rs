@@ -58,7 +58,7 @@ struct JudgeInput<'a> {
     options: &'a FeedOptions,
     /// Of each pair of the matching: whether the item changed in what a reader sees.
     is_changed: &'a [bool],
-    /// Whether this is a first document: the last one came from another address.
+    /// Whether the feed's address changed: the last whole document came from another one.
     moved: bool,
     /// The time of the observation, by which evidence and holds age: running time.
     now: Time,

@@ -22,8 +22,7 @@ mod visible;
 pub(crate) use addresses::address;
 pub(crate) use field::is_a_text;
 pub(crate) use field_hashes::{
-    bytes_print, changed, changed_across_formats, markup_print, names, path_print, text_print,
-    texts,
+    changed, changed_across_formats, hash_entry, hash_markup, hash_path, hash_text, names, texts,
 };
 pub use fingerprint::{Fingerprint, SCHEME};
 pub(crate) use fingerprint::{fingerprint, scheme};

@@ -11,8 +11,8 @@ mod answer;
 mod scope;
 
 pub use answer::{
-    ProbeEnd, ProbeReply, ProbeVerdict, Replies, answers, heard, is_alive, is_echo, is_refusal,
-    wants_get,
+    ProbeEnd, ProbeReply, ProbeVerdict, Replies, answers, describe_replies, is_alive, is_echo,
+    is_refusal, wants_get,
 };
 pub(crate) use answer::{describe_probe, note_answer};
 pub use scope::{ProbeScope, made_up};
@@ -34,10 +34,10 @@ pub const ITEMS_PER_ROUND: usize = 4;
 const DOUBTS_A_DAY: usize = 2;
 /// … of items that have been in doubt for so long.
 const LONG_IN_DOUBT: Duration = Duration::from_secs(48 * 3600);
-/// How often an item is asked about while it is missing.
-pub(crate) const ASKED_MOST: u32 = 6;
-/// Two answers that confirm each other are so far apart.
-pub(crate) const APART: Duration = HOUR;
+/// The most probes of an item while it is missing.
+pub(crate) const MAX_PROBES: u32 = 6;
+/// The least time between two answers that confirm each other.
+pub(crate) const CONFIRM_AFTER: Duration = HOUR;
 /// An address that said nothing is asked again so much later …
 const AFTER_SILENCE: Duration = Duration::from_secs(6 * 3600);
 /// … and one where the item is there, which may follow the feed with some delay.
@@ -81,7 +81,7 @@ pub fn plan(
     // The first whose host has something to compare it with leads; others of its host follow.
     let listed = wanted.iter().find_map(|first| {
         let there = shown.iter().filter(|there| is_same_host(there, &first.page));
-        turn(feed, &there.collect::<Vec<_>>(), now)
+        pick_listed_page(feed, &there.collect::<Vec<_>>(), now)
     })?;
     let items = wanted.into_iter().filter(|item| is_same_host(&item.page, &listed));
     let items = items.map(|item| (item.known.id.clone(), item.page));
@@ -93,7 +93,8 @@ fn is_private(url: &str, options: &FeedOptions) -> bool {
     options.secret == Some(true) || ShownAddress::new(url, options.secret).is_masked()
 }
 
-/// How often items were asked about within a day, or more: of each what two questions settle.
+/// Estimates the number of probes within the last day: an item that was probed then counts once, or twice if it was
+/// also probed before, because two answers settle it.
 fn asked_within_a_day(snapshot: &Snapshot, now: Time) -> usize {
     let asked = snapshot.known.iter().filter_map(|known| known.absence.as_ref()?.probe.as_ref());
     let lately = asked.filter(|probe| now.since(probe.last) < DAY);
@@ -143,11 +144,11 @@ fn candidate<'a>(known: &'a LedgerEntry, scope: &ProbeScope, now: Time) -> Optio
 fn is_due(absence: &Absence, now: Time) -> bool {
     let Some(probe) = &absence.probe else { return true };
     let pause = match &probe.heard {
-        Some(heard) if heard.gone => APART,
+        Some(heard) if heard.gone => CONFIRM_AFTER,
         Some(_) => AFTER_PRESENCE,
         None => AFTER_SILENCE,
     };
-    probe.asked < ASKED_MOST && now.since(probe.last) >= pause
+    probe.asked < MAX_PROBES && now.since(probe.last) >= pause
 }
 
 /// A page that several items lead to says nothing of one of them.
@@ -172,8 +173,8 @@ fn listed(snapshot: &Snapshot, scope: &ProbeScope) -> Vec<Url> {
     listed.filter_map(|known| scope.page(known.link.as_deref()?)).collect()
 }
 
-/// Another one each hour, so that one bad link does not stop all asking.
-fn turn(feed: &FeedName, there: &[&Url], now: Time) -> Option<Url> {
+/// Picks the page of a listed item, another one each hour, so that one bad link does not stop all probes.
+fn pick_listed_page(feed: &FeedName, there: &[&Url], now: Time) -> Option<Url> {
     let turn = xxh3_64(format!("{feed} {}", now.unix().div_euclid(3600)).as_bytes());
     let count = u64::try_from(there.len()).ok().filter(|count| *count > 0)?;
     there.get(usize::try_from(turn % count).ok()?).map(|url| Url::clone(url))

@@ -30,7 +30,7 @@ mod shared;
 mod stand_in;
 mod updates;
 
-pub use absence::{answered, look_again};
+pub use absence::{decide_pending, judge_replies};
 pub use backfill::{Backfilled, backfill};
 pub use doubt::read_before;
 pub use evict::{EVICTED_AT_ONCE, ITEMS_KEPT, TOMBSTONES_KEPT, age};
@@ -64,9 +64,9 @@ pub struct Observation<'a> {
     pub snapshot: Option<&'a Snapshot>,
     /// The time of the observation by the wall clock: that of ticks, histories and events.
     pub now: Time,
-    /// The running time (the clock's `RunningClock`): what is kept ages by it, and every wait counts by it.
-    /// What such a wait began at is stored by this clock.
-    pub aged: Time,
+    /// The time of the observation by the running clock: that of everything that waits or ages, and of the times stored
+    /// for it.
+    pub running_now: Time,
     /// How long changes stay in the sync view.
     pub window: Duration,
     /// How long tombstones are kept.
@@ -90,7 +90,7 @@ impl Observation<'_> {
         is_changed: &'b [bool],
     ) -> JudgeInput<'b> {
         let moved = has_moved(&snapshot.state, self.url);
-        let (options, now) = (self.options, self.aged);
+        let (options, now) = (self.options, self.running_now);
         JudgeInput { snapshot, document, matching, options, is_changed, moved, now }
     }
 
@@ -115,13 +115,13 @@ pub fn has_moved(state: &FeedState, url: &str) -> bool {
 /// What came of a round.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Verdict {
-    /// What to commit; `None` where nothing is worth a write.
+    /// What to commit; `None` if nothing is worth a write.
     pub change: Option<Change>,
     /// Why the document is held back, if it is.
     pub held: Option<String>,
     /// The earliest time, by the wall clock, at which another look can decide what is pending (a hold, a missing
     /// item); the schedule polls by then.
-    pub look_again: Option<Time>,
+    pub decision_due: Option<Time>,
     /// What was not taken of what a document shares, and why.
     pub notes: Vec<String>,
     /// What waits of an ill-formed document until it is seen again, in words: it must be judged again

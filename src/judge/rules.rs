@@ -2,7 +2,6 @@
 
 use crate::{document, hole, news, same_item};
 
-/// A rule of judgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
     /// Its name, as `tidegate replay --without` has it.

@@ -19,7 +19,7 @@ pub fn read(text: &str) -> FeedDocument<'_> {
 }
 
 /// An observation with the limits that feeds usually have.
-pub fn round<'a>(
+pub fn observation<'a>(
     feed: &'a FeedName,
     endpoint: &'a EndpointId,
     options: &'a FeedOptions,
@@ -33,7 +33,7 @@ pub fn round<'a>(
         options,
         snapshot,
         now,
-        aged: now,
+        running_now: now,
         tombstones: TOMBSTONES_KEPT,
         window: Duration::from_secs(30 * 86_400),
         versions_per_day: VERSIONS_PER_DAY,
@@ -43,11 +43,11 @@ pub fn round<'a>(
 }
 
 /// The same of a feed of which the operator says nothing.
-pub fn with_round<T>(
+pub fn with_observation<T>(
     snapshot: &Snapshot,
     now: Time,
     look: impl FnOnce(&Observation<'_>) -> T,
 ) -> T {
     let (feed, endpoint) = (FeedName::new("news").unwrap(), EndpointId::own("gate").unwrap());
-    look(&round(&feed, &endpoint, &FeedOptions::default(), Some(snapshot), now))
+    look(&observation(&feed, &endpoint, &FeedOptions::default(), Some(snapshot), now))
 }

@@ -79,11 +79,11 @@ pub(crate) struct WindowShift<'a> {
     past: usize,
 }
 
-/// At most so many items stay for good below what slides off …
+/// The most items that count as pinned: items at the old end that stay while the ones above them slide off.
 const PINNED_MOST: usize = 2;
-/// … one in any document of this many items, more at one in so many of them.
+/// A document of fewer items has no pinned ones.
 const PINNED_LEAST: usize = 4;
-/// See [`PINNED_LEAST`].
+/// One item may be pinned per this many items of the document, but always at least one.
 const PINNED_PART: usize = 8;
 
 impl<'a> WindowShift<'a> {
@@ -338,7 +338,8 @@ impl<'a> WindowShift<'a> {
 /// Documents that grew and lost nothing, which show that a feed keeps everything.
 const GROWTH_LEAST: u32 = 2;
 
-/// Whether new items came and came to the feed and nothing ever left at its end.
+/// Whether the feed seems to keep every item: it grew repeatedly, more than twice as often as new items replaced others
+/// in its middle, and never lost one at its end.
 pub(crate) const fn keeps_everything(character: &Character) -> bool {
     character.left_end == 0
         && character.came_alone >= GROWTH_LEAST

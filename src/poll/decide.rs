@@ -4,8 +4,8 @@ use super::PollSettings;
 use super::error::RoundError;
 use super::judge::{DocumentJudge, JudgeError, Judged, LedgerReader};
 use super::memory::NO_PRINTS;
+use super::permits::{JudgeCost, is_large_ledger};
 use super::polling::{CommitProgress, PollContext};
-use super::turns::{JudgeCost, is_large_ledger};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl DecisionContext {
             options: &feed.options,
             snapshot,
             now,
-            aged: self.running.now(),
+            running_now: self.running.now(),
             window,
             tombstones,
             versions_per_day,
@@ -107,7 +107,7 @@ impl DecisionContext {
         decide: impl Fn(&Observation<'_>) -> Result<(Option<Change>, T), E>,
     ) -> Result<T, E> {
         let mut base = Revision::default();
-        let Some(_lock) = self.wait_for_turn(&feed.name).await else {
+        let Some(_lock) = self.lock_feed(&feed.name).await else {
             return Err(CommitError::Conflict(base).into());
         };
         for _ in 0..MAX_COMMIT_ATTEMPTS {
@@ -124,7 +124,7 @@ impl DecisionContext {
     }
 
     /// Waits for the lock for changing a feed; `None` if too many wait or it takes too long.
-    pub async fn wait_for_turn(&self, feed: &FeedName) -> Option<FeedLock> {
+    pub async fn lock_feed(&self, feed: &FeedName) -> Option<FeedLock> {
         // At most 128 wait, each for at most 20 seconds.
         self.changing.lock_within(feed, 128, Duration::from_secs(20)).await
     }
@@ -203,7 +203,7 @@ pub(super) async fn decide_and_commit(
         return decide_until_committed(context, feed, now, &basis, false, decide).await;
     };
     // Held until the commit.
-    let _permit = context.turns.acquire(cost).await?;
+    let _permit = context.judge_permits.acquire(cost).await?;
     let mark = context.attempts.begin(&feed.name, entries, now).await?;
     let progress = decide_until_committed(context, feed, now, &basis, true, decide).await;
     if let Some(mark) = mark {
@@ -251,7 +251,7 @@ async fn decide_until_committed(
     for attempt in 0..MAX_COMMIT_ATTEMPTS {
         // After three conflicts, wait for the feed's lock.
         if attempt >= 3 && lock.is_none() {
-            lock = Box::pin(context.decisions.wait_for_turn(&feed.name)).await;
+            lock = Box::pin(context.decisions.lock_feed(&feed.name)).await;
         }
         let (snapshot, reader) = if basis.is_unsettled {
             context.decisions.unsettled(&feed.name).await?.unzip()
@@ -261,11 +261,11 @@ async fn decide_until_committed(
         let before = snapshot.as_ref().map(|snapshot| snapshot.state.clone());
         let permit = match has_permit {
             true => None,
-            false => Some(context.turns.acquire(JudgeCost::Usual).await?),
+            false => Some(context.judge_permits.acquire(JudgeCost::Usual).await?),
         };
         let judging = judge(context, feed, now, (snapshot, reader), Arc::clone(&decide));
         let judged = match permit {
-            Some(permit) => context.turns.wait(permit, judging).await?,
+            Some(permit) => context.judge_permits.run(permit, judging).await?,
             None => judging.await?,
         };
         let mut progress = CommitProgress::new(judged, before);

@@ -16,7 +16,7 @@ pub(super) fn ownership_key(record: &FeedRecord) -> Cow<'_, str> {
         return record.name.as_str().into();
     }
     match read_url(&record.url) {
-        Ok(url) => host_name(&url).into(),
+        Ok(url) => host_group(&url).into(),
         Err(_) => record.url.as_str().into(),
     }
 }
@@ -30,12 +30,12 @@ pub fn owns_feed(store: &Store, record: &FeedRecord) -> bool {
 /// Returns the name under which a host is grouped: its registrable domain, with private suffixes (`github.io`) counted
 /// as public ones. An IPv4 address is its own group; an IPv6 address belongs to its /64 network. A host that is not
 /// public includes the port: many services may share it.
-pub(super) fn host_name(url: &Url) -> String {
+pub(super) fn host_group(url: &Url) -> String {
     let address = match url.host() {
         Some(Host::Ipv4(address)) => IpAddr::V4(address),
         Some(Host::Ipv6(address)) => IpAddr::V6(address).to_canonical(),
         Some(Host::Domain(_)) | None => {
-            let full = whole_host(url);
+            let full = full_host_name(url);
             return psl::domain_str(full).unwrap_or(full).to_owned();
         }
     };
@@ -57,7 +57,7 @@ pub(super) fn host_with_port(url: &Url) -> String {
 }
 
 /// Returns the host name without the trailing dot of the root.
-pub(super) fn whole_host(url: &Url) -> &str {
+pub(super) fn full_host_name(url: &Url) -> &str {
     let host = url.host_str().unwrap_or_default();
     host.strip_suffix('.').unwrap_or(host)
 }

@@ -10,7 +10,6 @@ use tidegate_store::{CommitError, StoreError, in_words};
 /// The longest error that is stored and shown, in bytes.
 pub const MAX_ERROR_BYTES: usize = 1024;
 
-/// Why a round failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RoundError {
     /// No document was received.
@@ -124,7 +123,6 @@ pub enum PollError {
     /// No feed of that name is polled.
     #[error("no feed of that name is polled; it may be paused")]
     Unknown,
-    /// Too many callers wait already.
     #[error("{limit} polls of this kind are waiting already, which is the limit; try again later")]
     TooMany { limit: usize },
     #[error(

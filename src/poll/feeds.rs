@@ -1,7 +1,7 @@
 //! The polling state of each feed, shared by the scheduler, its rounds and status queries. There may be a million
 //! feeds, so the values of `status` are computed on request.
 
-use super::memory::Memory;
+use super::memory::FeedMemory;
 use super::schedule::{PlannedPoll, whole_seconds};
 use super::scheduler::feed::LiveFeed;
 use parking_lot::{Mutex, MutexGuard, RwLock};
@@ -25,7 +25,7 @@ pub(super) struct FeedPolling {
     /// Its runtime state while it is polled.
     pub(super) live: LiveFeed,
     /// What rounds build on, including the stored state. A round works on a copy, which replaces it at the end.
-    pub(super) memory: Memory,
+    pub(super) memory: FeedMemory,
     log: PollLog,
     /// A summary of the last document that was parsed.
     document: Option<Box<ParsedNote>>,
@@ -48,7 +48,7 @@ pub(super) struct FeedPolling {
 }
 
 impl FeedPolling {
-    pub(super) fn new(record: Arc<FeedRecord>, memory: Memory) -> Self {
+    pub(super) fn new(record: Arc<FeedRecord>, memory: FeedMemory) -> Self {
         Self {
             record,
             live: LiveFeed::default(),
@@ -73,10 +73,15 @@ impl FeedPolling {
         self.probes.insert(0, note);
     }
 
-    /// Adds a finished poll and a summary of its document. `is_aside`: the document came from a reader's request while
-    /// the gateway's own polls fail.
-    pub(super) fn add(&mut self, note: FinishedPoll, document: Option<ParsedNote>, is_aside: bool) {
-        if !is_aside {
+    /// Adds a finished poll and a summary of its document. `is_substitute`: the document came from a reader's request
+    /// while the gateway's own polls fail.
+    pub(super) fn add(
+        &mut self,
+        note: FinishedPoll,
+        document: Option<ParsedNote>,
+        is_substitute: bool,
+    ) {
+        if !is_substitute {
             self.failure = note.failure.clone().map(Box::new);
         }
         if note.failure.is_none() {
@@ -126,7 +131,6 @@ impl FeedPolling {
         self.failure.as_deref()
     }
 
-    /// Summarizes the polling state.
     pub(super) fn summarize(&self) -> FeedSummary {
         let read = self.last_read.or(self.since);
         let interval = Duration::from_secs(u64::from(self.interval));
@@ -146,7 +150,7 @@ impl FeedPolling {
         let mut status = PollStatus {
             polls: self.log.polls(),
             document: self.document.as_deref().cloned(),
-            same: self.memory.same,
+            same: self.memory.unchanged_observations,
             next: self.next.as_ref().map(PlannedPoll::describe),
             failure: self.failure().cloned(),
             last_read: self.last_read,
@@ -272,7 +276,7 @@ pub(super) struct FeedTable {
 
 impl FeedTable {
     /// Inserts a feed, replacing and pausing one of the same name.
-    pub(super) fn insert(&self, record: Arc<FeedRecord>, memory: Memory) -> Arc<FeedCell> {
+    pub(super) fn insert(&self, record: Arc<FeedRecord>, memory: FeedMemory) -> Arc<FeedCell> {
         let feed = record.name.clone();
         let (polling, changed) = (FeedPolling::new(record, memory), Arc::clone(&self.changed));
         let cell = Arc::new(FeedCell { polling: Mutex::new(polling), changed });

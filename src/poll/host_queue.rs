@@ -19,11 +19,9 @@ pub(super) const AT_ONCE: usize = 64;
 const CALLS_A_MINUTE: u64 = 150;
 const BYTES_A_MINUTE: u64 = 32 * 1024 * 1024;
 
-/// A waiting requester.
 enum Waiter {
     /// A poll, valid while its ticket exists. There may be a million.
     Poll(FeedName, Weak<()>),
-    /// A task.
     Task(oneshot::Sender<Result<HostSlot, Duration>>),
 }
 
@@ -161,9 +159,9 @@ impl HostQueue {
         }
     }
 
-    /// See `Politeness::asked`.
-    pub fn asked(&self, address: &str) {
-        self.lines.lock().asked(address, Instant::now());
+    /// Records a request on demand: the spacing of the address's host counts from now.
+    pub fn note_request(&self, address: &str) {
+        self.lines.lock().note_request(address, Instant::now());
     }
 
     /// Returns when the next request may begin if nothing changes before.

@@ -1,7 +1,7 @@
 //! The gateway's own WebSub hub (W3C Recommendation of 23 January 2018): accepts subscriptions, verifies callbacks, and
 //! delivers each changed document.
 //!
-//! [`tidegate_core::websub`] decides what a subscription is and what is due. This module stores them (`ledger`),
+//! [`tidegate_core::websub`] decides what a subscription is and what is due. This module stores them (`subscriptions`),
 //! follows the change log (`worker`), decides who is called now (`lanes`) and calls (`calls`). A request is answered
 //! once it is durable. A subscription records the newest change delivered to it, and later changes of its feed are due.
 //! So neither a restart nor a truncated log loses a change, and a subscriber who lags gets only the newest document.
@@ -9,23 +9,23 @@
 
 mod calls;
 mod lanes;
-mod ledger;
+mod subscriptions;
 #[cfg(test)]
 mod testing;
 mod worker;
 
-pub use ledger::{AskError, SubscriptionCount};
+pub use subscriptions::{AskError, SubscriptionCount};
 
 use crate::domains::ownership_key;
 use crate::feeds::MAX_BATCH;
 use crate::host_queue::HostQueue;
 use bytes::Bytes;
 use http::HeaderMap;
-use ledger::Ledger;
 use parking_lot::{Mutex, RwLock};
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use subscriptions::SubscriptionTable;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, Tick, Time};
 use tidegate_core::websub::{HubRequest, Intent, Leases, Manner, Secret, Subscription};
@@ -39,7 +39,6 @@ use url::Url;
 /// The operator's settings of the hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HubSettings {
-    /// The limits of leases.
     pub leases: Leases,
     pub subscriptions: usize,
     /// The most subscriptions with callbacks at one host (its registrable domain, or its address).
@@ -88,7 +87,6 @@ pub type Topics = Arc<dyn Fn(TopicRequest) -> TopicReply + Send + Sync>;
 /// The future answer to a [`TopicRequest`].
 pub type TopicReply = Pin<Box<dyn Future<Output = Result<HubDocument, NoHubDocument>> + Send>>;
 
-/// A document to deliver.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HubDocument {
     /// `Content-Type`, and the `Link`s to the hub and to the topic (section 7).
@@ -116,14 +114,14 @@ struct HubShared {
     gateways: Option<Arc<Gateways>>,
     clock: Arc<dyn Clock>,
     hosts: Arc<HostQueue>,
-    ledger: Mutex<Ledger>,
+    subscriptions: Mutex<SubscriptionTable>,
     /// Allows one writer at a time, so that an older state never overwrites a newer one.
     writing: tokio::sync::Mutex<()>,
     calling: RwLock<Calling>,
     /// Wakes the worker.
     wake: Notify,
     /// Wakes the worker to check whether all topics still exist.
-    look: Notify,
+    check_topics: Notify,
 }
 
 /// A handle to the hub; cheap to clone.
@@ -132,19 +130,19 @@ pub struct Hub(Arc<HubShared>);
 
 impl Hub {
     /// Loads the subscriptions. Nothing is called before [`Hub::run`].
-    pub async fn open(parts: HubConfig) -> Result<Self, StoreError> {
-        let HubConfig { store, clock, hosts, settings, calling } = parts;
+    pub async fn open(config: HubConfig) -> Result<Self, StoreError> {
+        let HubConfig { store, clock, hosts, settings, calling } = config;
         let kept = store.subscriptions().await?;
         Ok(Self(Arc::new(HubShared {
             gateways: store.gateways(),
-            ledger: Mutex::new(Ledger::new(settings, kept, clock.now())),
+            subscriptions: Mutex::new(SubscriptionTable::new(settings, kept, clock.now())),
             store,
             clock,
             hosts,
             writing: tokio::sync::Mutex::default(),
             calling: RwLock::new(calling),
             wake: Notify::new(),
-            look: Notify::new(),
+            check_topics: Notify::new(),
         })))
     }
 
@@ -158,10 +156,11 @@ impl Hub {
         client: Option<IpAddr>,
     ) -> Result<(), AskError> {
         // Ending a subscription needs no space in the store.
-        let takes_in = request.intent == Intent::Subscribe;
-        let ask =
-            |ledger: &mut Ledger, tick, now| ledger.ask(feed, manner, request, client, tick, now);
-        self.change_ledger(feed, takes_in, ask).await
+        let needs_space = request.intent == Intent::Subscribe;
+        let ask = |table: &mut SubscriptionTable, tick, now| {
+            table.ask(feed, manner, request, client, tick, now)
+        };
+        self.change_subscriptions(feed, needs_space, ask).await
     }
 
     /// Sets or removes a feed's webhook; an existing one keeps its position in the changes. Durable on return.
@@ -171,52 +170,53 @@ impl Hub {
         webhook: Option<(Url, Secret)>,
     ) -> Result<(), AskError> {
         let allow = self.0.calling.read().allow_private.clone();
-        let takes_in = webhook.is_some();
-        let ask =
-            |ledger: &mut Ledger, tick, now| ledger.set_webhook(feed, webhook, &allow, tick, now);
-        self.change_ledger(feed, takes_in, ask).await
+        let needs_space = webhook.is_some();
+        let ask = |table: &mut SubscriptionTable, tick, now| {
+            table.set_webhook(feed, webhook, &allow, tick, now)
+        };
+        self.change_subscriptions(feed, needs_space, ask).await
     }
 
-    /// Changes the ledger and writes the result. `takes_in`: the change needs space in the store.
-    async fn change_ledger(
+    /// Changes the subscriptions and writes the result. `needs_space`: the change needs space in the store.
+    async fn change_subscriptions(
         &self,
         feed: &FeedName,
-        takes_in: bool,
-        ask: impl FnOnce(&mut Ledger, Option<Tick>, Time) -> Result<(), AskError>,
+        needs_space: bool,
+        ask: impl FnOnce(&mut SubscriptionTable, Option<Tick>, Time) -> Result<(), AskError>,
     ) -> Result<(), AskError> {
         let shared = &self.0;
-        if takes_in {
+        if needs_space {
             shared.store.condition().check_intake()?;
         }
         let tick = shared.tick(feed).await?;
-        ask(&mut shared.ledger.lock(), tick, shared.clock.now())?;
+        ask(&mut shared.subscriptions.lock(), tick, shared.clock.now())?;
         shared.flush().await?;
         // The feed may have changed since the first reading of its tick.
         let tick = shared.tick(feed).await?;
         shared.until_shown().await;
-        shared.ledger.lock().saw(feed, tick, shared.clock.now());
+        shared.subscriptions.lock().note_tick(feed, tick, shared.clock.now());
         shared.wake.notify_one();
         Ok(())
     }
 
     /// Returns at most `limit` subscriptions of one feed or of all, sorted by topic and callback.
     pub fn subscriptions(&self, feed: Option<&FeedName>, limit: usize) -> Vec<Subscription> {
-        self.0.ledger.lock().list(feed, limit)
+        self.0.subscriptions.lock().list(feed, limit)
     }
 
     /// Returns the numbers of subscriptions and deliveries.
     pub fn count(&self) -> SubscriptionCount {
-        self.0.ledger.lock().count()
+        self.0.subscriptions.lock().count()
     }
 
     /// Has the worker check soon whether all topics still exist.
     pub fn check_topics(&self) {
-        self.0.look.notify_one();
+        self.0.check_topics.notify_one();
     }
 
     /// Applies other HTTP services and settings. Existing subscriptions keep their leases.
     pub fn reconfigure(&self, calling: Calling, settings: HubSettings) {
-        self.0.ledger.lock().settings = settings;
+        self.0.subscriptions.lock().settings = settings;
         *self.0.calling.write() = calling;
     }
 
@@ -243,14 +243,14 @@ impl HubShared {
     async fn flush(self: &Arc<Self>) -> Result<(), StoreError> {
         let shared = Arc::clone(self);
         let written = tokio::spawn(async move {
-            let _turn = shared.writing.lock().await;
+            let _writing = shared.writing.lock().await;
             loop {
-                let batch = shared.ledger.lock().unwritten(MAX_BATCH);
+                let batch = shared.subscriptions.lock().unwritten(MAX_BATCH);
                 if batch.is_empty() {
                     return Ok(());
                 }
                 shared.store.put_subscriptions(&batch).await?;
-                shared.ledger.lock().note_written(batch);
+                shared.subscriptions.lock().note_written(batch);
             }
         });
         written.await.unwrap_or_else(|error| {

@@ -42,12 +42,10 @@ pub enum Wants {
     Issued(Vec<SyncId>),
 }
 
-/// The result of judging a document.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Judged {
     /// The change to commit and pending decisions.
     pub verdict: Verdict,
-    /// The update hints of the document.
     pub hints: UpdateHints,
     /// Whether it shows the whole feed, so that observing it again confirms what is missing.
     pub full: bool,
@@ -82,7 +80,7 @@ impl Judged {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Walked {
     /// Where the walk continues.
-    pub signpost: ArchiveLinks,
+    pub links: ArchiveLinks,
     /// The number of new items.
     pub taken: u32,
     /// The number of entries known before.
@@ -117,7 +115,11 @@ pub trait DocumentJudge: Send + Sync + 'static {
     ) -> Result<Judged, JudgeError>;
 
     /// Decides what is pending when the document was observed unchanged `same` times since the last commit.
-    fn look_again(&self, observation: &Observation<'_>, same: u32) -> Result<Verdict, JudgeError>;
+    fn decide_pending(
+        &self,
+        observation: &Observation<'_>,
+        same: u32,
+    ) -> Result<Verdict, JudgeError>;
 
     /// Judges an older document and finds where the walk continues. Of the feed's own document, only the links count.
     fn backfill(
@@ -130,7 +132,7 @@ pub trait DocumentJudge: Send + Sync + 'static {
 
     /// Judges the replies of missing items' own addresses. `same`: observations of the document since the last commit.
     /// The warnings describe the replies.
-    fn answered(
+    fn judge_replies(
         &self,
         observation: &Observation<'_>,
         replies: &Replies,
@@ -141,7 +143,6 @@ pub trait DocumentJudge: Send + Sync + 'static {
 /// The judge of a running gateway.
 #[derive(Debug, Clone, Default)]
 pub struct ParseAndRecord {
-    /// The limits of documents.
     pub limits: Limits,
 }
 
@@ -227,8 +228,12 @@ impl DocumentJudge for ParseAndRecord {
         })
     }
 
-    fn look_again(&self, observation: &Observation<'_>, same: u32) -> Result<Verdict, JudgeError> {
-        Ok(record::look_again(observation, same))
+    fn decide_pending(
+        &self,
+        observation: &Observation<'_>,
+        same: u32,
+    ) -> Result<Verdict, JudgeError> {
+        Ok(record::decide_pending(observation, same))
     }
 
     fn backfill(
@@ -240,12 +245,12 @@ impl DocumentJudge for ParseAndRecord {
     ) -> Result<Judged, JudgeError> {
         let decoded = self.decode(fetched, None)?;
         let document = self.parse(fetched, &decoded)?;
-        let signpost = ArchiveLinks::from_document(&document, &fetched.url, walk.trail);
+        let links = ArchiveLinks::from_document(&document, &fetched.url, walk.trail);
         if walk.next.is_none() {
-            let walked = Walked { signpost, ..Walked::default() };
+            let walked = Walked { links, ..Walked::default() };
             return Ok(Judged { walked: Some(walked), full: true, ..Judged::default() });
         }
-        let is_gone = |id: &str| walk.gone.contains(&walk::mark(id));
+        let is_gone = |id: &str| walk.gone.contains(&walk::hash_text(id));
         let read = ledger.read_for(observation, &[&document])?;
         let observation =
             &Observation { snapshot: read.as_ref().or(observation.snapshot), ..*observation };
@@ -254,19 +259,20 @@ impl DocumentJudge for ParseAndRecord {
                 record::backfill(observation, &document, is_gone)?;
             Ok((verdict, (taken, known)))
         })?;
-        let walked = Walked { signpost, taken, known, bytes: weight(&verdict) };
+        let walked = Walked { links, taken, known, bytes: weight(&verdict) };
         // The document that polls read has not changed.
         Ok(Judged { verdict, walked: Some(walked), full: true, ..Judged::default() })
     }
 
-    fn answered(
+    fn judge_replies(
         &self,
         observation: &Observation<'_>,
         replies: &Replies,
         same: u32,
     ) -> Result<Judged, JudgeError> {
-        let verdict = record::answered(observation, replies, same);
-        let warnings = observation.snapshot.map(|snapshot| probe::heard(snapshot, replies));
+        let verdict = record::judge_replies(observation, replies, same);
+        let warnings =
+            observation.snapshot.map(|snapshot| probe::describe_replies(snapshot, replies));
         Ok(Judged {
             verdict,
             full: true,
@@ -394,16 +400,17 @@ fn judge_with<T>(
     ledger: &LedgerReader,
     judge: impl Fn(&Observation<'_>) -> Result<(Verdict, T), ObservationError>,
 ) -> Result<(Verdict, T), JudgeError> {
-    let (mut more, mut looks) = (None, 0);
+    let (mut larger, mut judgements) = (None, 0);
     loop {
-        let now = &Observation { snapshot: more.as_ref().or(observation.snapshot), ..*observation };
-        let judged = judge(now)?;
-        looks += 1;
-        let Some(snapshot) = now.snapshot else { return Ok(judged) };
+        let extended =
+            &Observation { snapshot: larger.as_ref().or(observation.snapshot), ..*observation };
+        let judged = judge(extended)?;
+        judgements += 1;
+        let Some(snapshot) = extended.snapshot else { return Ok(judged) };
         // Ends at the latest with the whole ledger.
-        let wanted = record::wanted_after(now, &judged.0, looks);
+        let wanted = record::wanted_after(extended, &judged.0, judgements);
         let Some(read) = ledger.read_more(snapshot, wanted)? else { return Ok(judged) };
-        more = Some(read);
+        larger = Some(read);
     }
 }
 

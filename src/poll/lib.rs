@@ -12,6 +12,7 @@ mod host_queue;
 pub mod hub;
 mod judge;
 mod memory;
+mod permits;
 mod politeness;
 mod poller;
 mod polling;
@@ -22,7 +23,6 @@ mod sharing;
 mod silence;
 mod subscribe;
 mod sup;
-mod turns;
 mod walk;
 
 pub use decide::{DecisionContext, MAX_COMMIT_ATTEMPTS};

@@ -1,4 +1,5 @@
-//! The memory of a feed between rounds: its stored poll state, and what this process knows of its last document. Pure.
+//! What is remembered of a feed between two rounds: its stored poll state, and what this process knows of its last
+//! document. Pure.
 
 use super::schedule::{
     Bounds, FeedSchedule, LastResult, PlannedPoll, SELDOM_EVERY, UpdateRate, allowed_from, phase,
@@ -14,7 +15,7 @@ use tidegate_status::EventCounts;
 
 /// How often a feed is fetched without validators: some servers answer 304 for ever.
 pub const REFRESH_EVERY: Duration = Duration::from_secs(24 * 3600);
-/// Poll times are written when they were not for this long, or for a quarter of the feed's interval if that is longer.
+/// How long poll times may stay unwritten, or a quarter of the feed's interval if that is longer.
 pub const WRITE_EVERY: Duration = Duration::from_secs(3600);
 
 /// Stored as the fingerprint of a document that did not show the whole feed. It equals no document, so that after a
@@ -30,9 +31,9 @@ static NO_HINTS: UpdateHints = UpdateHints {
     skip_days: Vec::new(),
 };
 
-/// What rounds of a feed build on.
+/// The state of a feed between two rounds.
 #[derive(Debug, Clone)]
-pub struct Memory {
+pub struct FeedMemory {
     /// The part that is stored.
     pub state: PollState,
     /// The feed's revision after the last document was judged. If the feed has another revision now, somebody else
@@ -42,20 +43,20 @@ pub struct Memory {
     /// after a delta.
     document: Option<(BodyPrints, bool)>,
     /// Observations of the whole, unchanged document since the last commit.
-    pub same: u32,
+    pub unchanged_observations: u32,
     /// Whether the last request in this process succeeded, so that the next one may start at the address it was
     /// redirected to.
-    settled: bool,
+    last_succeeded: bool,
     /// When an unfinished refresh (a request without validators, to the configured address) began.
     refreshing: Option<Time>,
     /// A `Last-Modified` that is wrong: older than the document, or unchanged although the document changed. Its server
     /// would answer 304 to it for ever.
-    disproved: Option<Box<str>>,
+    wrong_last_modified: Option<Box<str>>,
     /// Identifies the credentials for which the validators were received; 0: none.
-    given_to: u64,
+    credentials_id: u64,
 }
 
-impl Memory {
+impl FeedMemory {
     /// Creates the memory of a feed that was never polled.
     pub fn new(feed: &FeedRecord, now: Time) -> Self {
         let state = PollState::new(&feed.name, &feed.url);
@@ -82,23 +83,23 @@ impl Memory {
             state,
             revision: Revision::default(),
             document: None,
-            same: 0,
-            settled: false,
+            unchanged_observations: 0,
+            last_succeeded: false,
             refreshing: None,
-            disproved: None,
-            given_to: 0,
+            wrong_last_modified: None,
+            credentials_id: 0,
         }
     }
 
     /// Returns how often the last document was observed unchanged; 0 if the feed has another revision.
-    pub fn same_since(&self, revision: Option<Revision>) -> u32 {
-        if revision == Some(self.revision) { self.same } else { 0 }
+    pub fn unchanged_since(&self, revision: Option<Revision>) -> u32 {
+        if revision == Some(self.revision) { self.unchanged_observations } else { 0 }
     }
 
     /// Moves to `revision`; if it differs, the document is unknown.
     fn follow(&mut self, revision: Revision) {
         if self.revision != revision {
-            (self.revision, self.document, self.same) = (revision, None, 0);
+            (self.revision, self.document, self.unchanged_observations) = (revision, None, 0);
         }
     }
 
@@ -128,12 +129,12 @@ impl Memory {
     }
 
     /// Records the update hints of the document.
-    pub fn asked_by_document(&mut self, hints: UpdateHints, now: Time) {
+    pub fn note_hints(&mut self, hints: UpdateHints, now: Time) {
         self.schedule(now).hints = hints;
     }
 
-    /// Builds the request of the next poll, without what `feed` is asked with. `asked_for`: a poll on demand, which asks
-    /// the configured address.
+    /// Builds the request of the next poll, without credentials, headers and lead scope ([`FetchRequest::for_feed`]
+    /// adds them). `asked_for`: a poll on demand, which requests the configured address.
     pub fn request(
         &mut self,
         feed: &FeedRecord,
@@ -145,7 +146,7 @@ impl Memory {
         let due = !self.state.refreshed.is_some_and(is_fresh);
         self.refreshing = due.then_some(now);
         let PollState { etag, last_modified, answered_by, moved_to, .. } = &self.state;
-        let begin_there = self.settled && !due && !asked_for;
+        let begin_there = self.last_succeeded && !due && !asked_for;
         // A held document is judged again at each poll; otherwise the hold could never be confirmed.
         let held = state.is_some_and(|state| state.hold.is_some());
         let known = self.prints(&feed.url, state).filter(|_| !held);
@@ -155,7 +156,7 @@ impl Memory {
             etag: etag.clone(),
             last_modified: last_modified.clone(),
             answered_by: answered_by.clone().or_else(|| Some(self.state.url.clone())),
-            given_to: self.given_to,
+            credentials_id: self.credentials_id,
         });
         FetchRequest {
             start: moved_to.clone().filter(|_| begin_there),
@@ -184,44 +185,51 @@ impl Memory {
 
     /// Records an unchanged document. Returns its observations since the last commit; `None` if it never showed the
     /// whole feed.
-    pub fn seen_again(&mut self, state: &FeedState, wire: Option<u128>) -> Option<u32> {
+    pub fn note_unchanged(&mut self, state: &FeedState, wire: Option<u128>) -> Option<u32> {
         self.follow(state.revision);
         let of_state = (stored_prints(state), stored_prints(state) != NO_PRINTS);
         let (prints, full) = self.document.get_or_insert(of_state);
         prints.wire = wire.unwrap_or(prints.wire);
         let is_full = *full;
-        self.same = self.same.saturating_add(u32::from(is_full));
-        is_full.then_some(self.same)
+        self.unchanged_observations =
+            self.unchanged_observations.saturating_add(u32::from(is_full));
+        is_full.then_some(self.unchanged_observations)
     }
 
     /// Records a judged document; `revision` is the feed's afterwards. `full`: it showed the whole feed; `delta`: it
     /// holds changes only.
-    pub fn judged(&mut self, prints: BodyPrints, full: bool, delta: bool, revision: Revision) {
+    pub fn note_document(
+        &mut self,
+        prints: BodyPrints,
+        full: bool,
+        delta: bool,
+        revision: Revision,
+    ) {
         let led_to_commit = self.revision != revision;
         self.follow(revision);
         // A delta does not tell what the whole document looks like.
         self.document = (!delta).then_some((prints, full));
         if !led_to_commit && full {
             // An unchanged judgement is one more observation.
-            self.same = self.same.saturating_add(1);
+            self.unchanged_observations = self.unchanged_observations.saturating_add(1);
         }
     }
 
-    /// Records a commit that did not change the document; its observations count anew.
-    pub fn committed(&mut self, revision: Revision) {
-        (self.revision, self.same) = (revision, 0);
+    /// Records a commit that did not change the document: its observations are counted from 0 again.
+    pub fn restart_observations(&mut self, revision: Revision) {
+        (self.revision, self.unchanged_observations) = (revision, 0);
     }
 
     /// Records a commit of probe results, which did not change the document; no effect if others committed in between.
-    pub fn answers_committed(&mut self, revision: Revision) {
+    pub fn note_probe_commit(&mut self, revision: Revision) {
         if self.precedes(revision) {
-            self.committed(revision);
+            self.restart_observations(revision);
         }
     }
 
     /// Records a commit that did not consider the document, so that its observations go on; no effect if others
     /// committed in between.
-    pub fn moved_on(&mut self, revision: Revision) {
+    pub fn note_foreign_commit(&mut self, revision: Revision) {
         if self.precedes(revision) {
             self.revision = revision;
         }
@@ -233,28 +241,29 @@ impl Memory {
         let Some(text) = validators.last_modified.as_deref() else { return };
         let is_older = validators.modified_at().is_some_and(|at| newest > Some(at));
         if is_older || self.state.last_modified.as_deref() == Some(text) {
-            self.disproved = Some(text.into());
+            self.wrong_last_modified = Some(text.into());
         }
     }
 
     /// Records the metadata of an answer. Validators of a document that did not show the whole feed are dropped: a 304
     /// would count as having seen it whole.
-    pub fn answered(&mut self, fetched: &Fetched, keep_validators: bool, now: Time) {
+    pub fn note_answer(&mut self, fetched: &Fetched, keep_validators: bool, now: Time) {
         let state = &mut self.state;
         let last = self.document.filter(|_| keep_validators);
         state.body = last.map(|(prints, _)| prints.body);
-        let Validators { etag, last_modified, given_to, .. } = fetched.validators.clone();
+        let Validators { etag, last_modified, credentials_id, .. } = fetched.validators.clone();
         state.etag = etag.filter(|_| keep_validators);
         // A 304 brings no new `Last-Modified` if that was rejected for this document.
         let is_new = matches!(fetched.answer, FetchAnswer::Document(_));
         let may_be_kept = keep_validators && (is_new || state.last_modified.is_some());
-        let is_valid = |text: &String| may_be_kept && self.disproved.as_deref() != Some(text);
+        let is_valid =
+            |text: &String| may_be_kept && self.wrong_last_modified.as_deref() != Some(text);
         state.last_modified = last_modified.filter(is_valid);
         // Saves memory: most feeds answer at their own address.
         state.answered_by = Some(&fetched.final_url).filter(|there| **there != state.url).cloned();
         state.moved_to.clone_from(&fetched.moved_to);
         state.refreshed = self.refreshing.take().or(state.refreshed);
-        (self.given_to, self.settled) = (given_to, true);
+        (self.credentials_id, self.last_succeeded) = (credentials_id, true);
         self.schedule(now).freshness = fetched.freshness;
     }
 
@@ -271,29 +280,29 @@ impl Memory {
     }
 
     /// Records a success: resets all failures.
-    pub fn succeeded(&mut self, now: Time) {
+    pub fn note_success(&mut self, now: Time) {
         let state = &mut self.state;
         (state.failures, state.gone, state.last_error, state.not_before) = (0, 0, None, None);
         state.interruptions.note(InterruptionKind::Failed, None, now);
     }
 
     /// Records a failure; the next poll asks the configured address.
-    pub fn failed(&mut self, error: &str) {
+    pub fn note_failure(&mut self, error: &str) {
         self.state.failures = self.state.failures.saturating_add(1);
         self.state.last_error = Some(error.to_owned());
-        (self.state.gone, self.settled) = (0, false);
+        (self.state.gone, self.last_succeeded) = (0, false);
     }
 
     /// Records that the feed is gone (410). Polls on demand do not add to the row, because they may follow each other
     /// at once.
-    pub fn gone(&mut self, error: &str, asked_for: bool) {
+    pub fn note_gone(&mut self, error: &str, asked_for: bool) {
         let before = self.state.gone;
-        self.failed(error);
+        self.note_failure(error);
         self.state.gone = before.saturating_add(u32::from(!asked_for || before == 0));
     }
 
     /// Updates the change rate. `state`: the feed before the poll; at the first poll, its last change counts.
-    pub fn observed(&mut self, changed: bool, state: Option<&FeedState>, now: Time) {
+    pub fn update_rate(&mut self, changed: bool, state: Option<&FeedState>, now: Time) {
         let is_first = self.state.schedule.is_none();
         let known = state.map_or(now, |state| state.updated_at.min(now));
         let schedule = self.schedule(now);
@@ -310,10 +319,10 @@ impl Memory {
     }
 
     /// Records how much of a document was new.
-    pub fn turned_over(&mut self, turnover: Turnover, now: Time) {
+    pub fn note_turnover(&mut self, turnover: Turnover, now: Time) {
         if let Some(schedule) = &self.state.schedule {
             let since = now.since(schedule.polled);
-            self.state.overlap = turned_over(self.state.overlap, turnover, since, now);
+            self.state.overlap = update_overlap(self.state.overlap, turnover, since, now);
         }
     }
 
@@ -331,7 +340,7 @@ impl Memory {
         FeedSchedule {
             feed: &self.state.feed,
             bounds,
-            rhythm: schedule.map_or(UpdateRate::since(now), rate),
+            rate: schedule.map_or(UpdateRate::since(now), rate),
             half_life: self.state.overlap.half_life,
             hints: schedule.map_or(&NO_HINTS, |schedule| &schedule.hints),
             freshness: schedule.and_then(|schedule| schedule.freshness),
@@ -340,7 +349,7 @@ impl Memory {
 
     /// Records the end of a poll. `retry`: after a failure, the time of the next try and its reason. `polled`: when the
     /// publisher answered or the poll failed.
-    pub fn planned(&mut self, retry: Option<(Time, String)>, polled: Time) {
+    pub fn note_poll_end(&mut self, retry: Option<(Time, String)>, polled: Time) {
         let schedule = self.schedule(polled);
         (schedule.retry, schedule.polled) = (retry, polled);
     }
@@ -390,7 +399,7 @@ impl Memory {
             schedule.noted = now;
         }
         let mut state = self.state.clone();
-        if self.given_to != 0 {
+        if self.credentials_id != 0 {
             (state.body, state.etag, state.last_modified) = (None, None, None);
         }
         state
@@ -425,7 +434,6 @@ const fn stored_prints(state: &FeedState) -> BodyPrints {
 pub struct Turnover {
     /// Items that are new.
     pub came: u32,
-    /// All items.
     pub items: u32,
 }
 
@@ -448,7 +456,7 @@ impl Turnover {
 }
 
 /// Updates the overlap by a document that arrived `since` after the last poll.
-pub fn turned_over(known: Overlap, turnover: Turnover, since: Duration, now: Time) -> Overlap {
+pub fn update_overlap(known: Overlap, turnover: Turnover, since: Duration, now: Time) -> Overlap {
     let came = turnover.came.min(turnover.items).max(1);
     let half = since.saturating_mul(turnover.items) / 2 / came;
     // A feed that speeds up is followed at once, one that slows down gradually.

@@ -4,7 +4,7 @@
 //! All requests of polling pass here. If a host asks for a long pause, those that wait in its line, or join it later,
 //! are handed back to be put off. Only polls on demand skip lines and pauses.
 
-use super::domains::{host_name, host_with_port, whole_host};
+use super::domains::{full_host_name, host_group, host_with_port};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub struct PoliteHost {
     pub domain: Arc<str>,
     pub pace: Pace,
     /// The pause between requests for feeds that an announcement lists.
-    listed: Duration,
+    listed_spacing: Duration,
 }
 
 /// The pause between two requests for announced feeds, unless the operator configured the host: its publisher wants
@@ -60,16 +60,17 @@ impl HostRules {
         let of = |domain: &str, full: &str, spacing: Duration| {
             let domain: Arc<str> = domain.into();
             let full = if *full == *domain { Arc::clone(&domain) } else { full.into() };
-            let (pace, listed) = (Pace { spacing, parallel: 1 }, spacing.min(LISTED_SPACING));
-            PoliteHost { name: Arc::clone(&domain), full, domain, pace, listed }
+            let (pace, listed_spacing) =
+                (Pace { spacing, parallel: 1 }, spacing.min(LISTED_SPACING));
+            PoliteHost { name: Arc::clone(&domain), full, domain, pace, listed_spacing }
         };
         let Ok(url) = read_url(address) else { return of(address, address, Duration::ZERO) };
-        let bare = whole_host(&url);
+        let bare = full_host_name(&url);
         let mut host = if self.allow_private.is_own_host(&url) {
             let name = host_with_port(&url);
             of(&name, &name, Duration::ZERO)
         } else {
-            of(&host_name(&url), bare, self.spacing)
+            of(&host_group(&url), bare, self.spacing)
         };
         if self.paces.is_empty() {
             return host;
@@ -80,7 +81,7 @@ impl HostRules {
             if name.len() > host.name.len() {
                 host.name = name.as_str().into();
             }
-            (host.pace, host.listed) = (*pace, pace.spacing);
+            (host.pace, host.listed_spacing) = (*pace, pace.spacing);
         }
         host
     }
@@ -156,7 +157,7 @@ impl<T> HostLine<T> {
     /// Returns when the next request may begin; `None` while the host is busy.
     fn free_from(&self, now: Instant) -> Option<Instant> {
         let pause = match self.first() {
-            Some((HostRank::Announcement | HostRank::Listed, _)) => self.host.listed,
+            Some((HostRank::Announcement | HostRank::Listed, _)) => self.host.listed_spacing,
             Some((HostRank::Usual, _)) | None => self.host.pace.spacing,
         };
         let has_room = self.running < self.host.pace.parallel.max(1);
@@ -218,7 +219,7 @@ impl<T> Politeness<T> {
     /// are put off.
     pub fn pause(&mut self, address: &str, wait: Duration, now: Instant) {
         let host = self.rules.host(address);
-        self.pauses.ask(&host, wait, now);
+        self.pauses.note_pause(&host, wait, now);
         if wait <= MAX_WAIT_IN_LINE {
             let line = self.line(&host);
             line.paused_until = line.paused_until.max(Some(now + wait));
@@ -308,7 +309,7 @@ impl<T> Politeness<T> {
     }
 
     /// Records a request on demand: the host's spacing counts from now.
-    pub fn asked(&mut self, address: &str, now: Instant) {
+    pub fn note_request(&mut self, address: &str, now: Instant) {
         let host = self.rules.host(address);
         let line = self.line(&host);
         if line.running == 0 {
@@ -366,7 +367,7 @@ pub const DOMAIN_WITHIN: Duration = Duration::from_secs(3600);
 pub const MAX_HOST_PAUSE: Duration = Duration::from_secs(24 * 3600);
 
 #[derive(Debug)]
-struct DomainPause {
+struct GrantedPause {
     domain: Arc<str>,
     at: Instant,
     until: Instant,
@@ -376,13 +377,13 @@ struct DomainPause {
 /// to one feed counts for its whole host; two hosts count for their domain.
 #[derive(Debug, Default)]
 pub struct Pauses {
-    hosts: HashMap<Arc<str>, DomainPause>,
+    hosts: HashMap<Arc<str>, GrantedPause>,
     domains: HashMap<Arc<str>, Instant>,
 }
 
 impl Pauses {
     /// Records that `host` asked for a pause of `wait`.
-    pub fn ask(&mut self, host: &PoliteHost, wait: Duration, now: Instant) {
+    pub fn note_pause(&mut self, host: &PoliteHost, wait: Duration, now: Instant) {
         self.hosts.retain(|_, asked| {
             asked.until > now || now.saturating_duration_since(asked.at) < DOMAIN_WITHIN
         });
@@ -399,7 +400,7 @@ impl Pauses {
             let domain = self.domains.entry(Arc::clone(&host.domain)).or_insert(until);
             *domain = until.max(*domain);
         }
-        let asked = DomainPause { domain: Arc::clone(&host.domain), at: now, until };
+        let asked = GrantedPause { domain: Arc::clone(&host.domain), at: now, until };
         self.hosts.insert(Arc::clone(&host.full), asked);
     }
 

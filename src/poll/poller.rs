@@ -6,6 +6,7 @@ use super::error::PollError;
 use super::feeds::{FeedCell, FeedTable};
 use super::host_queue::HostQueue;
 use super::judge::DocumentJudge;
+use super::permits::{Attempts, JudgePermits};
 use super::polling::PollContext;
 use super::probe::MAX_PAGES_AT_ONCE;
 use super::scheduler::PollScheduler;
@@ -13,7 +14,6 @@ use super::scheduler::ownership::StoredFeed;
 use super::silence::SilenceWatch;
 use super::subscribe::{Callback, EndingCallbacks, feed_of_token};
 use super::sup::READS_AT_ONCE;
-use super::turns::{Attempts, Turns};
 use super::{PollSettings, RoundError};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -41,7 +41,6 @@ pub struct PollerConfig {
     pub clock: Arc<dyn Clock>,
     /// The running clock, by which retained data ages.
     pub running: Arc<dyn Clock>,
-    /// The HTTP services.
     pub services: Services,
     /// The judge: [`super::ParseAndRecord`] except in tests.
     pub judge: Arc<dyn DocumentJudge>,
@@ -51,7 +50,6 @@ pub struct PollerConfig {
     pub cancel: CancellationToken,
 }
 
-/// A command for the polling task.
 pub(super) type PollCommand = Box<dyn FnOnce(&mut PollScheduler) + Send>;
 
 /// The handle to polling.
@@ -74,25 +72,25 @@ impl FirstPoll {
 impl Poller {
     /// Loads the feeds from the store and begins to poll those that this gateway owns. After `cancel` the task ends
     /// once the rounds in flight are over and unsaved poll states are written.
-    pub async fn start(parts: PollerConfig) -> Result<(Self, JoinHandle<()>), RoundError> {
-        let (poller, mut scheduler, inbox) = Self::prepare(parts);
+    pub async fn start(config: PollerConfig) -> Result<(Self, JoinHandle<()>), RoundError> {
+        let (poller, mut scheduler, inbox) = Self::prepare(config);
         scheduler.load().await?;
         Ok((poller, tokio::spawn(scheduler.run(inbox))))
     }
 
     /// Creates the handle and the scheduler without starting the task.
     pub(super) fn prepare(
-        parts: PollerConfig,
+        config: PollerConfig,
     ) -> (Self, PollScheduler, mpsc::Receiver<PollCommand>) {
         let (commands, inbox) = mpsc::channel(MAX_COMMANDS);
-        let context = Arc::new(Self::context(parts));
+        let context = Arc::new(Self::context(config));
         let scheduler = PollScheduler::new(Arc::clone(&context));
         (Self { commands, context }, scheduler, inbox)
     }
 
-    fn context(parts: PollerConfig) -> PollContext {
+    fn context(config: PollerConfig) -> PollContext {
         let PollerConfig { settings, store, clock, running, services, judge, hosts, cancel } =
-            parts;
+            config;
         hosts.reconfigure(settings.host_rules());
         let live = Arc::new(ArcSwap::from_pointee(settings));
         PollContext {
@@ -100,7 +98,7 @@ impl Poller {
             judge,
             table: FeedTable::default(),
             ending: EndingCallbacks::default(),
-            turns: Turns::default(),
+            judge_permits: JudgePermits::default(),
             hosts,
             documents: Semaphore::new(READS_AT_ONCE),
             pages: Semaphore::new(MAX_PAGES_AT_ONCE),
@@ -308,7 +306,7 @@ impl Poller {
         self.send(PollScheduler::reconfigure).await
     }
 
-    /// Returns the limits for decisions.
+    /// Returns the store, locks, clock and settings that decisions need.
     pub fn decisions(&self) -> &DecisionContext {
         &self.context.decisions
     }

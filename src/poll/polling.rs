@@ -5,13 +5,13 @@ use super::error::RoundError;
 use super::feeds::FeedTable;
 use super::host_queue::HostQueue;
 use super::judge::{DocumentJudge, Judged};
-use super::memory::{Memory, Turnover};
+use super::memory::{FeedMemory, Turnover};
+use super::permits::{Attempts, JudgePermits};
 use super::probe::Allowances;
 use super::schedule::describe_duration;
 use super::scheduler::SLICE;
 use super::silence::SilenceWatch;
 use super::subscribe::EndingCallbacks;
-use super::turns::{Attempts, Turns};
 use super::{PollSettings, sharing};
 use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
@@ -54,7 +54,7 @@ pub struct PollContext {
     /// Callbacks of subscriptions that are being ended.
     pub ending: EndingCallbacks,
     /// Limits the judgements that run at the same time.
-    pub turns: Turns,
+    pub judge_permits: JudgePermits,
     /// The lines of hosts.
     pub hosts: Arc<HostQueue>,
     /// Limits the SUP documents read at the same time.
@@ -65,7 +65,7 @@ pub struct PollContext {
     pub allowances: Mutex<Allowances>,
     /// The attempt marks of large documents.
     pub attempts: Attempts,
-    /// The limits for decisions.
+    /// The store, locks, clock and settings that decisions need.
     pub decisions: DecisionContext,
     /// Cancelled when polling stops.
     pub cancel: CancellationToken,
@@ -78,12 +78,12 @@ pub struct PollContext {
 }
 
 /// A task next to polls, cancelled when this is dropped.
-pub struct TaskAside {
+pub struct BackgroundTask {
     pub(super) task: JoinHandle<()>,
     pub(super) _cancel: DropGuard,
 }
 
-impl TaskAside {
+impl BackgroundTask {
     pub fn is_over(&self) -> bool {
         self.task.is_finished()
     }
@@ -98,7 +98,7 @@ impl PollContext {
     /// Returns the SSRF scope of a feed: what it and the list that added it may lead to. A list at a public address
     /// must not choose private ones. Feeds of the operator, and on-demand feeds, which only lead to their site, need no
     /// list.
-    pub async fn leads_of(&self, feed: &FeedRecord) -> Result<LeadScope, StoreError> {
+    pub async fn lead_scope(&self, feed: &FeedRecord) -> Result<LeadScope, StoreError> {
         let leads = LeadScope::of_feed(feed);
         let Some(list) = feed.deciding_list().filter(|_| feed.on_demand.is_none()) else {
             return Ok(leads);
@@ -121,10 +121,10 @@ impl PollContext {
     }
 
     /// Checks for a silence of this gateway. Returns whether one has to be dealt with; `None` if it may not poll.
-    pub fn look(&self, now: Instant) -> Option<bool> {
+    pub fn check_silence(&self, now: Instant) -> Option<bool> {
         let Some(gateways) = self.store.gateways() else { return Some(false) };
         let may_begin = gateways.may_poll();
-        let is_outdated = self.silence.look(now, may_begin, || gateways.live().len() > 1);
+        let is_outdated = self.silence.check(now, may_begin, || gateways.live().len() > 1);
         may_begin.then_some(is_outdated)
     }
 
@@ -144,12 +144,12 @@ impl PollContext {
     }
 
     /// Runs a task next to polls until it is dropped or polling stops.
-    pub fn spawn_aside<T: Future<Output = ()> + Send + 'static>(
+    pub fn spawn_background<T: Future<Output = ()> + Send + 'static>(
         &self,
         task: impl FnOnce(CancellationToken) -> T,
-    ) -> TaskAside {
+    ) -> BackgroundTask {
         let cancel = self.cancel.child_token();
-        TaskAside { task: self.spawn(task(cancel.clone())), _cancel: cancel.drop_guard() }
+        BackgroundTask { task: self.spawn(task(cancel.clone())), _cancel: cancel.drop_guard() }
     }
 
     /// Runs a task next to polls; a stopping scheduler waits for it for a limited time.
@@ -165,7 +165,8 @@ impl PollContext {
 /// The shown failure of a task that panicked.
 pub const BROKE_OFF: &str = "its task broke off";
 
-/// Runs `work`; if it panics, returns the value of `broke_off`. An async function would hold the future of `work` twice.
+/// Runs `work`; if it panics, returns the value of `broke_off`. An async function would hold the future of `work`
+/// twice.
 pub fn catch_panic<T>(
     work: impl Future<Output = T>,
     broke_off: impl FnOnce() -> T,
@@ -190,7 +191,7 @@ pub struct PollResult {
     /// Why a document is held back, if one is.
     pub held: Option<String>,
     /// When a pending decision is due.
-    pub look_again: Option<Time>,
+    pub decision_due: Option<Time>,
     /// The feed's tick.
     pub until: Option<Tick>,
     /// A summary of the document, if one was parsed.
@@ -203,7 +204,7 @@ pub struct PollResult {
     /// The pause that a host asked for, if any.
     pub pause: Option<PauseRequest>,
     /// Whether the publisher was not asked: the document came from a reader's request.
-    pub is_handed: bool,
+    pub is_from_reader: bool,
 }
 
 /// A judgement and its effect on the stored feed.
@@ -223,7 +224,7 @@ pub(super) struct CommitProgress {
 pub async fn round(
     context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
-    memory: &mut Memory,
+    memory: &mut FeedMemory,
     asked_for: bool,
     cancel: &CancellationToken,
 ) -> Result<PollResult, RoundError> {
@@ -232,7 +233,7 @@ pub async fn round(
     // Most feeds need no list, and their address is parsed once, to be fetched.
     let leads = match feed.on_demand.is_none() && feed.deciding_list().is_none() {
         true => LeadScope::Own,
-        false => context.leads_of(feed).await?,
+        false => context.lead_scope(feed).await?,
     };
     let request = request.for_feed(feed, leads);
     let asked_at = context.clock.now();
@@ -286,20 +287,20 @@ fn is_held(state: Option<&FeedState>) -> bool {
 async fn finish_unchanged(
     context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
-    memory: &mut Memory,
+    memory: &mut FeedMemory,
     fetched: &Fetched,
     wire: Option<u128>,
     state: &FeedState,
     (asked_at, now): (Time, Time),
 ) -> Result<PollResult, RoundError> {
-    let same = memory.seen_again(state, wire);
+    let same = memory.note_unchanged(state, wire);
     let quiet = match fetched.answer {
         FetchAnswer::NotModified => PollEnding::NotModified,
         FetchAnswer::Same | FetchAnswer::Document(_) => PollEnding::Unchanged,
     };
     let mut result = PollResult {
         held: state.hold.as_ref().map(Hold::describe),
-        look_again: state.next_decision_at.map(|at| context.decisions.by_wall_clock(at, now)),
+        decision_due: state.next_decision_at.map(|at| context.decisions.by_wall_clock(at, now)),
         until: state.tick,
         announced: admit_announcement(context, fetched, fetched.announced.clone()).map(Some),
         // The hub link alone is not enough: the document may name another topic.
@@ -307,23 +308,23 @@ async fn finish_unchanged(
             _ if is_secret(feed) => Some(None),
             hub => hub.filter(|_| fetched.links.own.is_some()).map(Some),
         },
-        ..PollResult::nothing(quiet, fetched, now)
+        ..PollResult::unchanged(quiet, fetched, now)
     };
     let ripe = state.next_decision_at.is_some_and(|at| at <= context.decisions.running.now());
     if let Some(same) = same.filter(|_| ripe) {
         let basis = DecisionBasis { asked_at: Some(asked_at), ..DecisionBasis::unsettled() };
         let decided = decide_and_commit(context, feed, now, basis, move |judge, observation, _| {
-            let verdict = judge.look_again(observation, same)?;
+            let verdict = judge.decide_pending(observation, same)?;
             Ok(Judged { verdict, full: true, ..Judged::default() })
         });
         let progress = Box::pin(decided).await?;
         if progress.after.is_some() {
-            memory.committed(progress.revision());
+            memory.restart_observations(progress.revision());
         }
         result.apply_commit(progress, &context.decisions, quiet);
     }
-    memory.observed(result.poll.outcome == PollEnding::Changed, Some(state), now);
-    memory.answered(fetched, memory.last_was_full(), now);
+    memory.update_rate(result.poll.outcome == PollEnding::Changed, Some(state), now);
+    memory.note_answer(fetched, memory.last_was_full(), now);
     Ok(result)
 }
 
@@ -331,7 +332,7 @@ async fn finish_unchanged(
 async fn judge_document(
     context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
-    memory: &mut Memory,
+    memory: &mut FeedMemory,
     fetched: &Fetched,
     document: FetchedDocument,
     state: Option<&FeedState>,
@@ -346,13 +347,13 @@ async fn judge_document(
     // A delta contains only new items by design.
     let turnover = progress.turnover().filter(|_| !delta);
     if let Some(turnover) = turnover {
-        memory.turned_over(turnover, now);
+        memory.note_turnover(turnover, now);
     }
-    memory.observed(progress.is_shown(), state, now);
-    memory.asked_by_document(std::mem::take(&mut progress.judged.hints), now);
-    memory.judged(prints, full, delta || progress.judged.lacking, progress.revision());
+    memory.update_rate(progress.is_shown(), state, now);
+    memory.note_hints(std::mem::take(&mut progress.judged.hints), now);
+    memory.note_document(prints, full, delta || progress.judged.lacking, progress.revision());
     memory.compare_dates(&fetched.validators, progress.judged.newest);
-    memory.answered(fetched, full, now);
+    memory.note_answer(fetched, full, now);
     // The header takes precedence over the element (SUP section 6).
     let element = progress.judged.sup.take();
     let element = || element.and_then(|href| in_link(&href, &fetched.final_url));
@@ -368,7 +369,7 @@ async fn judge_document(
         }),
         announced: if full || announcement.is_some() { Some(announcement) } else { None },
         hub: if full || hub.is_some() || is_secret(feed) { Some(hub) } else { None },
-        ..PollResult::nothing(PollEnding::Unchanged, fetched, now)
+        ..PollResult::unchanged(PollEnding::Unchanged, fetched, now)
     };
     result.pause = progress.pause.take().or(result.pause);
     result.poll.is_apart = turnover.is_some_and(Turnover::is_whole);
@@ -418,7 +419,7 @@ pub(super) fn rate_pause(fetched: &Fetched) -> Option<PauseRequest> {
 
 impl PollResult {
     /// Creates the result of a round that learned nothing beyond the metadata of the answer.
-    fn nothing(outcome: PollEnding, fetched: &Fetched, answered: Time) -> Self {
+    fn unchanged(outcome: PollEnding, fetched: &Fetched, answered: Time) -> Self {
         let paced = fetched.rate_reset.map(describe_duration);
         let paced = paced.map(|wait| {
             format!("its host takes few requests: it said that it takes no more for {wait}")
@@ -429,19 +430,19 @@ impl PollResult {
             poll: FinishedPoll { bytes: fetched.wire_bytes, notes, ..poll },
             answered,
             held: None,
-            look_again: None,
+            decision_due: None,
             until: None,
             document: None,
             announced: None,
             hub: None,
             pause: rate_pause(fetched),
-            is_handed: fetched.is_handed,
+            is_from_reader: fetched.is_from_reader,
         }
     }
 
     /// Whether items are missing that a probe may find, and nothing is held.
     pub fn has_missing(&self) -> bool {
-        self.look_again.is_some() && self.held.is_none()
+        self.decision_due.is_some() && self.held.is_none()
     }
 
     fn apply_commit(
@@ -458,7 +459,7 @@ impl PollResult {
         let verdict = progress.judged.verdict;
         self.held = verdict.held.or(hold);
         let by_wall_clock = |at| decisions.by_wall_clock(at, self.answered);
-        self.look_again = verdict.look_again.or(ripens.map(by_wall_clock));
+        self.decision_due = verdict.decision_due.or(ripens.map(by_wall_clock));
         self.until = state.and_then(|state| state.tick);
         (self.poll.counts, self.poll.rewritten) = (progress.counts, progress.rewritten);
     }
@@ -476,7 +477,6 @@ impl CommitProgress {
         self.after.as_ref().or(self.before.as_ref()).map(|state| state.revision).unwrap_or_default()
     }
 
-    /// Whether readers see a change.
     fn is_shown(&self) -> bool {
         let renders = |after: &FeedState| {
             let before = self.before.as_ref().map(|before| before.render_revision);

@@ -124,7 +124,7 @@ async fn ask_and_commit(
         Ok(slot) => slot,
         Err(left) => return Ok(paused_note(context, left)),
     };
-    let leads = context.leads_of(feed).await?;
+    let leads = context.lead_scope(feed).await?;
     let spacing = slot.host.pace.spacing;
     let route = feed.access.as_ref().and_then(|access| access.route.clone());
     let way = CallRequest { route, ..CallRequest::page(plan.listed.clone(), leads, begun) };
@@ -148,13 +148,13 @@ async fn ask_and_commit(
     let decide =
         move |judge: &dyn DocumentJudge, observation: &Observation<'_>, _: &LedgerReader| {
             let revision = observation.snapshot.map(|snapshot| snapshot.state.revision);
-            let same = polled.lock().memory.same_since(revision);
-            judge.answered(observation, &replies, same)
+            let same = polled.lock().memory.unchanged_since(revision);
+            judge.judge_replies(observation, &replies, same)
         };
     let progress = decide_and_commit(context, feed, now, DecisionBasis::default(), decide).await?;
     tracing::debug!(feed = %feed.name, requests, "asked");
     if let Some(after) = &progress.after {
-        cell.lock().memory.answers_committed(after.revision);
+        cell.lock().memory.note_probe_commit(after.revision);
     }
     let (said, counts) = (progress.judged.warnings, progress.counts);
     Ok(FinishedProbe { at: now, requests, said, counts })
@@ -282,7 +282,7 @@ impl<'a> ProbeRun<'a> {
             drop(permit);
             let asked = match asked {
                 Ok(asked) => asked,
-                Err(error) => return ProbeEnd::Without(error.to_string()),
+                Err(error) => return ProbeEnd::NoStatus(error.to_string()),
             };
             let code = asked.status;
             self.pause_request = PauseRequest::from_status(code, asked.retry_after, url.as_str());
@@ -291,18 +291,18 @@ impl<'a> ProbeRun<'a> {
             }
             leads = asked.leads;
             let Some(to) = asked.location else {
-                return ProbeEnd::Without(format!("a redirect ({code}) leads nowhere"));
+                return ProbeEnd::NoStatus(format!("a redirect ({code}) leads nowhere"));
             };
             if !self.plan.scope.admits(&to) {
                 let host = to.host_str().unwrap_or_default();
-                return ProbeEnd::Without(format!(
+                return ProbeEnd::NoStatus(format!(
                     "a redirect ({code}) leads to another site, {host}"
                 ));
             }
             url = to;
             url.set_fragment(None);
         }
-        ProbeEnd::Without(format!("it sent more than {MAX_PAGE_REDIRECTS} redirects"))
+        ProbeEnd::NoStatus(format!("it sent more than {MAX_PAGE_REDIRECTS} redirects"))
     }
 }
 

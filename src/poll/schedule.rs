@@ -21,7 +21,7 @@ pub const POLLS_PER_CHANGE: u32 = 4;
 /// The shortest interval that can be configured.
 pub const FLOOR: Duration = Duration::from_secs(1);
 /// The shortest pause before a poll for a pending decision.
-pub const LOOK_AGAIN_FLOOR: Duration = Duration::from_secs(30);
+pub const MIN_DECISION_PAUSE: Duration = Duration::from_secs(30);
 /// The first pause for a publisher that is overloaded and names no time.
 pub const BUSY_PAUSE: Duration = Duration::from_secs(15 * 60);
 /// After being gone (410) for this long, a feed is polled only once per [`SELDOM_EVERY`]. Such polls are one longest
@@ -62,7 +62,7 @@ impl Bounds {
         self.max
     }
 
-    fn hold(self, interval: Duration) -> Duration {
+    fn clamp(self, interval: Duration) -> Duration {
         interval.clamp(self.min, self.max)
     }
 }
@@ -104,12 +104,11 @@ impl UpdateRate {
     }
 
     /// Returns the usual time between changes, or the time since the last change if that is longer.
-    fn pace(self, now: Time) -> Duration {
+    fn time_between_changes(self, now: Time) -> Duration {
         self.gap.unwrap_or_default().max(now.since(self.last_change))
     }
 }
 
-/// The result of the last poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LastResult {
     /// The feed was read: when a pending decision is due, and what announces its changes.
@@ -118,7 +117,6 @@ pub enum LastResult {
     Failed(u32, Retry),
     /// The feed is gone (410).
     Gone {
-        /// Consecutive failures.
         failures: u32,
         /// The most recent of them that were 410.
         row: u32,
@@ -130,7 +128,7 @@ pub enum LastResult {
 pub struct FeedSchedule<'a> {
     pub feed: &'a FeedName,
     pub bounds: Bounds,
-    pub rhythm: UpdateRate,
+    pub rate: UpdateRate,
     /// The usual time in which half of its document is replaced.
     pub half_life: Option<Duration>,
     /// The update hints of its document.
@@ -143,7 +141,9 @@ impl FeedSchedule<'_> {
     /// Computes the poll after one that was answered or failed at `now`.
     pub fn next(&self, after: LastResult, now: Time) -> PlannedPoll {
         match after {
-            LastResult::Read(look_again, told_by) => self.after_reading(look_again, told_by, now),
+            LastResult::Read(decision_due, announced_by) => {
+                self.after_reading(decision_due, announced_by, now)
+            }
             LastResult::Failed(failures, retry) => {
                 self.after_failing(failures, retry, self.bounds.max, now)
             }
@@ -155,21 +155,23 @@ impl FeedSchedule<'_> {
         }
     }
 
-    /// Computes the poll after a successful one. `told_by`: what announces the feed's changes.
+    /// Computes the poll after a successful one. `announced_by`: what announces the feed's changes.
     fn after_reading(
         &self,
-        look_again: Option<Time>,
-        told_by: Option<IntervalReason>,
+        decision_due: Option<Time>,
+        announced_by: Option<IntervalReason>,
         now: Time,
     ) -> PlannedPoll {
-        let pace = self.rhythm.pace(now);
-        let (steady, turnover) = (pace / POLLS_PER_CHANGE, self.turnover(now));
-        let own = self.bounds.hold(steady.min(turnover));
-        let wish = self.wish().map(|(wish, place)| (wish.min(self.bounds.max), wish, place));
-        let (mut interval, mut because) = if let Some((asked, wish, place)) = wish
+        let between_changes = self.rate.time_between_changes(now);
+        let (steady, turnover) = (between_changes / POLLS_PER_CHANGE, self.turnover(now));
+        let own = self.bounds.clamp(steady.min(turnover));
+        let requested = self
+            .requested_interval()
+            .map(|(requested, reason_of)| (requested.min(self.bounds.max), requested, reason_of));
+        let (mut interval, mut because) = if let Some((asked, requested, reason_of)) = requested
             && asked > own
         {
-            (asked, place(whole_seconds(wish)))
+            (asked, reason_of(whole_seconds(requested)))
         } else if own == self.bounds.min {
             (own, IntervalReason::Shortest)
         } else if own == self.bounds.max {
@@ -177,14 +179,14 @@ impl FeedSchedule<'_> {
         } else if turnover < steady {
             (own, IntervalReason::Turnover)
         } else {
-            (own, IntervalReason::Pace(whole_seconds(pace)))
+            (own, IntervalReason::ChangeRate(whole_seconds(between_changes)))
         };
-        if let Some(by) = told_by {
+        if let Some(by) = announced_by {
             let longer = interval.saturating_mul(4).min(SAFETY_EVERY);
-            interval = self.bounds.hold(longer).max(interval);
+            interval = self.bounds.clamp(longer).max(interval);
             because = by;
         }
-        let planned = now.plus(self.spread(interval).min(self.bounds.max));
+        let planned = now.plus(self.add_jitter(interval).min(self.bounds.max));
         let at = allowed_from(planned, self.hints);
         let (every, is_put_off) = (whole_seconds(interval), at > planned);
         let reason = PollReason::Interval { every, because, is_put_off };
@@ -198,11 +200,11 @@ impl FeedSchedule<'_> {
                 next = PlannedPoll::new(wanted, reason);
             }
         }
-        if let Some(look_again) = look_again {
+        if let Some(decision_due) = decision_due {
             // An overdue decision waits for an ordinary interval.
-            let is_overdue = look_again <= now;
-            let soonest = if is_overdue { Duration::MAX } else { LOOK_AGAIN_FLOOR };
-            let wanted = before(look_again, now).max(now.plus(soonest.min(self.bounds.min)));
+            let is_overdue = decision_due <= now;
+            let soonest = if is_overdue { Duration::MAX } else { MIN_DECISION_PAUSE };
+            let wanted = before(decision_due, now).max(now.plus(soonest.min(self.bounds.min)));
             if wanted < next.at {
                 next = PlannedPoll::new(wanted, "something pending can be decided then");
             }
@@ -213,19 +215,20 @@ impl FeedSchedule<'_> {
     /// Returns the longest interval in which at most half of the document is replaced; longer for a feed that has been
     /// quiet.
     fn turnover(&self, now: Time) -> Duration {
-        let quiet = now.since(self.rhythm.last_change) / POLLS_PER_CHANGE;
+        let quiet = now.since(self.rate.last_change) / POLLS_PER_CHANGE;
         self.half_life.map_or(Duration::MAX, |half_life| half_life.max(quiet))
     }
 
-    /// Returns the longest interval that the publisher asks for, and where.
-    fn wish(&self) -> Option<(Duration, ReasonOfSeconds)> {
-        let wishes: [(_, ReasonOfSeconds); 3] = [
+    /// Returns the longest interval that the publisher asks for, with its reason.
+    fn requested_interval(&self) -> Option<(Duration, ReasonOfSeconds)> {
+        let requests: [(_, ReasonOfSeconds); 3] = [
             (self.hints.ttl, IntervalReason::Ttl),
             (self.hints.period, IntervalReason::UpdatePeriod),
             (self.freshness, IntervalReason::Freshness),
         ];
-        let stated = wishes.into_iter().filter_map(|(wish, place)| Some((wish?, place)));
-        stated.max_by_key(|(wish, _)| *wish)
+        let stated =
+            requests.into_iter().filter_map(|(requested, reason_of)| Some((requested?, reason_of)));
+        stated.max_by_key(|(requested, _)| *requested)
     }
 
     /// Computes the poll after a failure, at most `most` from now.
@@ -233,24 +236,26 @@ impl FeedSchedule<'_> {
         let failures = failures.max(1);
         let doubled = |first: Duration| {
             let pause = GrowingPause::doubling(first, self.bounds.max.max(first));
-            self.bounds.hold(pause.after(failures))
+            self.bounds.clamp(pause.after(failures))
         };
         let (interval, why) = match retry {
             Retry::Backoff => (doubled(self.bounds.min), "the pause grows with each"),
             Retry::Busy => (doubled(self.bounds.min.max(BUSY_PAUSE)), "the publisher is busy"),
-            Retry::After(wait) => (self.bounds.hold(wait), "the publisher said when (Retry-After)"),
+            Retry::After(wait) => {
+                (self.bounds.clamp(wait), "the publisher said when (Retry-After)")
+            }
             Retry::Seldom => (most, "it will hardly come back, so that it is asked seldom"),
         };
-        // `Retry-After` is never cut short; the spread only lengthens it.
-        let interval = self.spread(interval).min(most);
+        // `Retry-After` is never cut short; the jitter only lengthens it.
+        let interval = self.add_jitter(interval).min(most);
         let times =
             if failures == 1 { "once".into() } else { format!("{failures} times in a row") };
         let again = describe_duration(interval);
         PlannedPoll::new(now.plus(interval), format!("it failed {times}; {why}: again in {again}"))
     }
 
-    /// Lengthens an interval by the feed's own share, so that feeds do not fall into step; the result is reproducible.
-    fn spread(&self, interval: Duration) -> Duration {
+    /// Adds jitter to an interval: a share that is fixed for the feed, so that the result is reproducible.
+    fn add_jitter(&self, interval: Duration) -> Duration {
         // A share of 0 to 10 percent.
         let share = phase(self.feed) % 101;
         let millis = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX / 2);
@@ -263,13 +268,13 @@ impl FeedSchedule<'_> {
 pub fn replay_interval(
     feed: &FeedName,
     bounds: Bounds,
-    rhythm: UpdateRate,
+    rate: UpdateRate,
     hints: &UpdateHints,
-    look_again: Option<Time>,
+    decision_due: Option<Time>,
     now: Time,
 ) -> Duration {
-    let plan = FeedSchedule { feed, bounds, rhythm, half_life: None, hints, freshness: None };
-    plan.next(LastResult::Read(look_again, None), now).at.since(now)
+    let plan = FeedSchedule { feed, bounds, rate, half_life: None, hints, freshness: None };
+    plan.next(LastResult::Read(decision_due, None), now).at.since(now)
 }
 
 /// Returns when to poll for a decision due at `by`. A distant decision is also polled for half-way, so that changes
@@ -305,8 +310,8 @@ pub fn describe_duration(duration: Duration) -> String {
 const HOUR: i64 = 3600;
 const DAY_HOURS: i64 = 24;
 
-/// Returns the first time from `at` on that no skip rule of RSS (`skipHours`, `skipDays`) covers. If all times are covered, returns `at`: a feed that
-/// may never be read cannot be intended.
+/// Returns the first time from `at` on that no skip rule of RSS (`skipHours`, `skipDays`) covers; `at` if the rules
+/// cover all times, because they cannot be meant.
 pub fn allowed_from(at: Time, hints: &UpdateHints) -> Time {
     if hints.skip_hours.is_empty() && hints.skip_days.is_empty() {
         return at;
@@ -330,7 +335,6 @@ fn covered(hour: i64, hints: &UpdateHints) -> bool {
         || hints.skip_days.iter().any(|skipped| i64::from(*skipped) == of_week)
 }
 
-/// The next poll and its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedPoll {
     pub at: Time,
@@ -341,7 +345,7 @@ pub struct PlannedPoll {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PollReason {
     /// A sentence for the operator.
-    Said(Cow<'static, str>),
+    Text(Cow<'static, str>),
     /// The feed's polling interval.
     Interval {
         /// The interval in seconds.
@@ -362,7 +366,7 @@ pub enum IntervalReason {
     Shortest,
     Longest,
     /// The feed changes about every this many seconds.
-    Pace(u32),
+    ChangeRate(u32),
     /// During a longer interval more than half of the document would be replaced.
     Turnover,
     /// Changes are announced by a SUP document or a hub.
@@ -378,7 +382,7 @@ pub fn whole_seconds(duration: Duration) -> u32 {
 impl fmt::Display for PollReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (every, because, is_put_off) = match self {
-            Self::Said(words) => return f.write_str(words),
+            Self::Text(words) => return f.write_str(words),
             Self::Interval { every, because, is_put_off } => (*every, *because, *is_put_off),
         };
         let told = |seconds: u32| describe_duration(Duration::from_secs(u64::from(seconds)));
@@ -396,8 +400,8 @@ impl fmt::Display for PollReason {
             IntervalReason::Longest => {
                 format!("it changes seldom: every {every}, the longest interval")
             }
-            IntervalReason::Pace(pace) => {
-                format!("it takes about {} to change: every {every}", told(pace))
+            IntervalReason::ChangeRate(between_changes) => {
+                format!("it takes about {} to change: every {every}", told(between_changes))
             }
             IntervalReason::Turnover => {
                 format!("half of its document is replaced in about that time: every {every}")
@@ -416,7 +420,7 @@ impl fmt::Display for PollReason {
 impl PlannedPoll {
     /// Plans a poll with a sentence as its reason.
     pub fn new(at: Time, reason: impl Into<Cow<'static, str>>) -> Self {
-        Self { at, reason: PollReason::Said(reason.into()) }
+        Self { at, reason: PollReason::Text(reason.into()) }
     }
 
     /// Puts the plan into words.

@@ -68,10 +68,10 @@ pub(super) struct PollScheduler {
     begun: u64,
     /// Limits the polls on demand in flight.
     asked_for: Arc<Semaphore>,
-    announced: FollowedDocuments,
+    followed_documents: FollowedDocuments,
     /// Through this, tasks that read SUP documents or ask hubs name the feeds to poll.
-    told: mpsc::Sender<Vec<AnnouncedFeed>>,
-    news: mpsc::Receiver<Vec<AnnouncedFeed>>,
+    announcement_sender: mpsc::Sender<Vec<AnnouncedFeed>>,
+    announcements: mpsc::Receiver<Vec<AnnouncedFeed>>,
     /// The clocks as last read, to detect jumps.
     last_now: Time,
     last_instant: Instant,
@@ -81,7 +81,7 @@ pub(super) struct PollScheduler {
 
 impl PollScheduler {
     pub(super) fn new(context: Arc<PollContext>) -> Self {
-        let (told, news) = mpsc::channel(1);
+        let (announcement_sender, announcements) = mpsc::channel(1);
         Self {
             owned: context.store.gateways().map(|gateways| Box::new(OwnedFeeds::new(gateways))),
             last_now: context.clock.now(),
@@ -91,9 +91,9 @@ impl PollScheduler {
             running: JoinSet::new(),
             begun: 0,
             asked_for: Arc::new(Semaphore::new(MAX_WAITING)),
-            announced: FollowedDocuments::default(),
-            told,
-            news,
+            followed_documents: FollowedDocuments::default(),
+            announcement_sender,
+            announcements,
         }
     }
 
@@ -116,8 +116,12 @@ impl PollScheduler {
                         self.finish(done);
                     }
                 }
-                Some(wanted) = self.news.recv() => wanted.iter().for_each(|it| self.want(it)),
-                Some(compared) = OwnedFeeds::next_event(&mut self.owned) => self.take_in(compared),
+                Some(wanted) = self.announcements.recv() => {
+                    wanted.iter().for_each(|it| self.poll_announced(it));
+                }
+                Some(compared) = OwnedFeeds::next_event(&mut self.owned) => {
+                    self.apply_comparison(compared);
+                }
                 command = inbox.recv() => match command {
                     Some(command) => command(&mut self),
                     None => break,
@@ -129,7 +133,7 @@ impl PollScheduler {
         let context = Arc::clone(&self.context);
         tokio::select! {
             biased;
-            () = checkpoints::keep_looking(&context) => {}
+            () = checkpoints::keep_checking(&context) => {}
             () = self.stop(writer) => {}
         }
         if let Some(owned) = &self.owned {

@@ -70,7 +70,7 @@ async fn fetch_complete_feed(
         return Err(format!("its host asked for a pause (Retry-After), {left} of it are left"));
     }
     let request = FetchRequest::whole(without_credentials(url), context.clock.now());
-    let leads = context.leads_of(feed).await.map_err(|error| in_words(&error))?;
+    let leads = context.lead_scope(feed).await.map_err(|error| in_words(&error))?;
     let fetched = context.fetch().oneshot(request.for_feed(feed, leads)).await;
     let fetched = fetched.map_err(|error| {
         *pause = error.pause(url);

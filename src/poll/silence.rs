@@ -8,10 +8,10 @@ use tokio::time::Instant;
 /// The longest time between two checks; a longer one means that the process was stopped or its machine slept.
 const SILENT_AFTER: Duration = Duration::from_secs(5);
 
-/// Tracks when the scheduler last checked, and what it found.
-pub struct SilenceWatch(Mutex<SchedulerLooks>);
+/// Detects silences: gaps between two checks of the scheduler.
+pub struct SilenceWatch(Mutex<SilenceChecks>);
 
-struct SchedulerLooks {
+struct SilenceChecks {
     last: Instant,
     /// Other gateways may have polled the feeds of this one.
     is_outdated: bool,
@@ -21,33 +21,33 @@ struct SchedulerLooks {
 
 impl Default for SilenceWatch {
     fn default() -> Self {
-        Self(Mutex::new(SchedulerLooks { last: Instant::now(), is_outdated: false, term: 0 }))
+        Self(Mutex::new(SilenceChecks { last: Instant::now(), is_outdated: false, term: 0 }))
     }
 }
 
 impl SilenceWatch {
     /// Records a check by the scheduler. Returns whether a silence still has to be dealt with.
-    pub fn look(&self, now: Instant, may_begin: bool, has_others: impl FnOnce() -> bool) -> bool {
-        let mut looks = self.0.lock();
-        let silent_for = now.saturating_duration_since(std::mem::replace(&mut looks.last, now));
+    pub fn check(&self, now: Instant, may_begin: bool, has_others: impl FnOnce() -> bool) -> bool {
+        let mut checks = self.0.lock();
+        let silent_for = now.saturating_duration_since(std::mem::replace(&mut checks.last, now));
         let was_silent = !may_begin || silent_for > SILENT_AFTER;
-        looks.is_outdated |= was_silent && has_others();
-        looks.is_outdated
+        checks.is_outdated |= was_silent && has_others();
+        checks.is_outdated
     }
 
     /// Ends a silence once outdated states are discarded.
-    pub fn deal(&self) {
-        let mut looks = self.0.lock();
-        looks.is_outdated = false;
-        looks.term += 1;
+    pub fn end_silence(&self) {
+        let mut checks = self.0.lock();
+        checks.is_outdated = false;
+        checks.term += 1;
     }
 
     /// Returns the term during which states may be written: as long as the value stays the same. `None`: a silence is
     /// not dealt with yet, or will be found at the next check.
     pub fn term(&self) -> Option<u64> {
-        let looks = self.0.lock();
-        let is_followed = looks.last.elapsed() <= SILENT_AFTER;
-        (is_followed && !looks.is_outdated).then_some(looks.term)
+        let checks = self.0.lock();
+        let is_followed = checks.last.elapsed() <= SILENT_AFTER;
+        (is_followed && !checks.is_outdated).then_some(checks.term)
     }
 }
 
@@ -59,20 +59,20 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn nothing_is_written_from_a_silence_until_it_is_dealt_with() {
         let watch = SilenceWatch::default();
-        let look = |may_begin, has_others| watch.look(Instant::now(), may_begin, || has_others);
+        let check = |may_begin, has_others| watch.check(Instant::now(), may_begin, || has_others);
         advance(Duration::from_secs(5)).await;
-        assert_eq!((watch.term(), look(true, true)), (Some(0), false));
+        assert_eq!((watch.term(), check(true, true)), (Some(0), false));
         advance(Duration::from_secs(6)).await;
         assert_eq!(watch.term(), None, "the scheduler has not looked yet");
-        assert_eq!((look(true, true), watch.term()), (true, None));
-        watch.deal();
-        assert_eq!((watch.term(), look(true, true)), (Some(1), false));
+        assert_eq!((check(true, true), watch.term()), (true, None));
+        watch.end_silence();
+        assert_eq!((watch.term(), check(true, true)), (Some(1), false));
         // It is not known to live for a while.
-        assert_eq!((look(false, true), watch.term()), (true, None));
-        assert_eq!((look(true, true), watch.term()), (true, None));
-        watch.deal();
+        assert_eq!((check(false, true), watch.term()), (true, None));
+        assert_eq!((check(true, true), watch.term()), (true, None));
+        watch.end_silence();
         // No other gateway polls.
         advance(Duration::from_secs(60)).await;
-        assert_eq!((watch.term(), look(true, false), watch.term()), (None, false, Some(2)));
+        assert_eq!((watch.term(), check(true, false), watch.term()), (None, false, Some(2)));
     }
 }

@@ -1,5 +1,5 @@
-//! Subscriptions to upstream hubs: requests (one POST, and redirects to other hubs), and the callbacks. Request handlers
-//! verify the callbacks here, so that a flood of calls never reaches the polling task.
+//! Subscriptions to upstream hubs: requests (one POST, and redirects to other hubs), and the callbacks. Request
+//! handlers verify the callbacks here, so that a flood of calls never reaches the polling task.
 
 use bytes::Bytes;
 use data_encoding::{BASE32_NOPAD, HEXLOWER};

@@ -5,7 +5,7 @@
 //! at the head of its host's line.
 
 use super::politeness::HostRank;
-use super::polling::{BROKE_OFF, PollContext, TaskAside, catch_panic};
+use super::polling::{BROKE_OFF, BackgroundTask, PollContext, catch_panic};
 use super::schedule::FLOOR;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -175,10 +175,9 @@ const MAX_DOCUMENTS: usize = 256;
 pub const READS_AT_ONCE: usize = 8;
 /// How long a reader waits for its host before it lets readers of idle hosts go first.
 const HOST_WAIT: Duration = Duration::from_secs(10);
-/// After this many consecutive failures a document covers no feed. Retries follow quickly, so that an outage blinds for
-/// about one period at most.
-const FAILURES_BORNE: u32 = 3;
-/// The pause after failures.
+/// After this many consecutive failures a document covers no feed any more. Until then retries follow quickly, so that
+/// the failure is known after about one period.
+const MAX_FAILURES: u32 = 3;
 const RETRY: GrowingPause =
     GrowingPause::doubling(Duration::from_secs(5), Duration::from_secs(3600));
 
@@ -210,7 +209,7 @@ pub async fn follow(
     context: Arc<PollContext>,
     mut reader: SupReader,
     source: SharedSource,
-    told: mpsc::Sender<Vec<AnnouncedFeed>>,
+    sender: mpsc::Sender<Vec<AnnouncedFeed>>,
 ) {
     loop {
         context.until_open().await;
@@ -237,8 +236,8 @@ pub async fn follow(
         // Pause at least four times as long as the reading took.
         let (least, rest) = (context.settings.load().min_interval, begun.elapsed() * 4);
         let now = (Instant::now(), context.clock.now());
-        let (wanted, wait) = source.lock().take_in(&mut reader, read, least, now);
-        if !wanted.is_empty() && told.send(wanted).await.is_err() {
+        let (wanted, wait) = source.lock().apply_reading(&mut reader, read, least, now);
+        if !wanted.is_empty() && sender.send(wanted).await.is_err() {
             return;
         }
         sleep(wait.max(rest)).await;
@@ -249,8 +248,8 @@ pub async fn follow(
 #[derive(Default)]
 pub struct FollowedDocuments {
     /// The documents by address, each with its task.
-    sources: HashMap<String, (SharedSource, TaskAside)>,
-    places: HashMap<FeedName, SupAnnouncement>,
+    sources: HashMap<String, (SharedSource, BackgroundTask)>,
+    announcements: HashMap<FeedName, SupAnnouncement>,
 }
 
 impl FollowedDocuments {
@@ -259,31 +258,35 @@ impl FollowedDocuments {
     pub fn attach(
         &mut self,
         feed: &FeedName,
-        place: Option<(SupAnnouncement, LeadScope)>,
-        follow: impl FnOnce(SupReader, SharedSource) -> TaskAside,
+        announcement: Option<(SupAnnouncement, LeadScope)>,
+        follow: impl FnOnce(SupReader, SharedSource) -> BackgroundTask,
     ) {
-        if self.places.get(feed) == place.as_ref().map(|(place, _)| place) {
+        if self.announcements.get(feed)
+            == announcement.as_ref().map(|(announcement, _)| announcement)
+        {
             return;
         }
         self.detach(feed);
-        let Some((place, leads)) = place else { return };
-        let is_known = self.sources.contains_key(&place.document);
+        let Some((announcement, leads)) = announcement else { return };
+        let is_known = self.sources.contains_key(&announcement.document);
         if !is_known && self.sources.len() >= MAX_DOCUMENTS {
             return;
         }
-        let (source, _) = self.sources.entry(place.document.clone()).or_insert_with(|| {
+        let (source, _) = self.sources.entry(announcement.document.clone()).or_insert_with(|| {
             let source = SharedSource::default();
-            let task = follow(SupReader::new(&place.document, leads), Arc::clone(&source));
+            let task = follow(SupReader::new(&announcement.document, leads), Arc::clone(&source));
             (source, task)
         });
         let mut source = source.lock();
-        source.feeds.entry(place.id.clone()).or_default().entry(feed.clone()).or_default();
-        self.places.insert(feed.clone(), place);
+        source.feeds.entry(announcement.id.clone()).or_default().entry(feed.clone()).or_default();
+        self.announcements.insert(feed.clone(), announcement);
     }
 
     /// Forgets a feed, and its document if no other feed names it.
     pub fn detach(&mut self, feed: &FeedName) {
-        let Some(SupAnnouncement { document, id }) = self.places.remove(feed) else { return };
+        let Some(SupAnnouncement { document, id }) = self.announcements.remove(feed) else {
+            return;
+        };
         let Some((source, _)) = self.sources.get(&document) else { return };
         let mut source = source.lock();
         source.feeds.get_mut(&id).map(|feeds| feeds.remove(feed));
@@ -304,7 +307,9 @@ impl FollowedDocuments {
         begun: Instant,
         now: (Instant, Time),
     ) -> bool {
-        let Some(SupAnnouncement { document, id }) = self.places.get(feed) else { return false };
+        let Some(SupAnnouncement { document, id }) = self.announcements.get(feed) else {
+            return false;
+        };
         let Some((source, _)) = self.sources.get(document) else { return false };
         source.lock().polled((id, feed), poll, begun, now)
     }
@@ -316,7 +321,7 @@ impl SupSource {
     }
 
     /// Returns how long after a poll found a change the document may still list it.
-    fn fair_time(&self) -> Duration {
+    fn announcement_delay(&self) -> Duration {
         FAIR_TIME.max(self.period() * 2)
     }
 
@@ -327,7 +332,7 @@ impl SupSource {
         begun: Instant,
         (now, time): (Instant, Time),
     ) -> bool {
-        let (fair, in_time) = (self.fair_time(), self.period() * 2 + READ_TIME);
+        let (fair, in_time) = (self.announcement_delay(), self.period() * 2 + READ_TIME);
         let trust = self.feeds.get_mut(id).and_then(|feeds| feeds.get_mut(feed));
         let Some(trust) = trust else { return false };
         trust.polled(poll, fair, time);
@@ -337,7 +342,7 @@ impl SupSource {
 
     /// Applies the result of a reading. Returns the feeds to poll now and the pause before the next reading. `least`:
     /// the shortest polling interval.
-    fn take_in(
+    fn apply_reading(
         &mut self,
         reader: &mut SupReader,
         read: Result<Option<SupNews>, FetchError>,
@@ -347,7 +352,7 @@ impl SupSource {
         let news = match read {
             // An unchanged document has no news.
             Ok(news) => news.unwrap_or_default(),
-            Err(error) => return self.take_failure(&error),
+            Err(error) => return self.apply_failure(&error),
         };
         if let Some(error) = &news.unread {
             tracing::warn!(%error, "a SUP document of a longer period was not read");
@@ -356,7 +361,7 @@ impl SupSource {
         self.period = reader.choose_period(&news, least).or(self.period);
         let since = self.read.map(|(since, _)| since);
         self.read = Some((since.filter(|_| news.missed.is_none()).unwrap_or(now), now));
-        let (fair, period) = (self.fair_time(), self.period());
+        let (fair, period) = (self.announcement_delay(), self.period());
         if news.missed.is_some() {
             let reason = "its SUP document does not reach back to the last one that was read";
             return (self.all(reason), period);
@@ -381,16 +386,16 @@ impl SupSource {
 
     /// Records a failed reading. If the publisher is busy or names a time, it is not retried quickly, and the document
     /// covers no feed meanwhile.
-    fn take_failure(&mut self, error: &FetchError) -> (Vec<AnnouncedFeed>, Duration) {
+    fn apply_failure(&mut self, error: &FetchError) -> (Vec<AnnouncedFeed>, Duration) {
         let asked = error.retry();
-        let least = if asked == Retry::Backoff { 0 } else { FAILURES_BORNE };
+        let least = if asked == Retry::Backoff { 0 } else { MAX_FAILURES };
         self.failures = self.failures.saturating_add(1).max(least);
-        let is_blind = self.failures >= FAILURES_BORNE;
+        let is_blind = self.failures >= MAX_FAILURES;
         let asked = if let Retry::After(wait) = asked { wait } else { Duration::ZERO };
         let least = if is_blind { self.period() } else { FLOOR };
         let wait = RETRY.after(self.failures).max(asked).min(RETRY.most).max(least);
         // Log only the first failures.
-        if self.failures <= FAILURES_BORNE {
+        if self.failures <= MAX_FAILURES {
             tracing::warn!(%error, failures = self.failures, "a SUP document was not read");
         }
         if is_blind && self.read.take().is_some() {

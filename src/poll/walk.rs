@@ -36,10 +36,10 @@ pub const MAX_ITEMS: u32 = 50_000;
 pub const MAX_TAKEN_BYTES: u64 = 24 * 1024 * 1024;
 /// The most consecutive failures of the next document.
 pub const MAX_FAILURES: u32 = 6;
-/// The pace of a walk, in pauses of its host between two documents.
-pub const PAUSES: u32 = 5;
+/// The pause between two documents of a walk, as a multiple of its host's spacing.
+pub const SPACINGS_PER_DOCUMENT: u32 = 5;
 /// The pause after failures; its maximum also limits `Retry-After`.
-const PAUSE: GrowingPause =
+const RETRY_PAUSE: GrowingPause =
     GrowingPause::doubling(Duration::from_secs(60), Duration::from_secs(24 * 3600));
 /// The query parameter by which WordPress numbers its pages.
 const PAGED: &str = "paged";
@@ -50,8 +50,7 @@ pub struct ArchiveLinks {
     /// The address and layout of the next older one.
     pub older: Option<(ArchiveLayout, String)>,
     /// A fingerprint of its list of entries.
-    pub lists: u64,
-    /// Whether it has entries.
+    pub entries_hash: u64,
     pub has_entries: bool,
     /// Fingerprints of the ids in its tombstones.
     pub gone: Vec<u64>,
@@ -89,9 +88,9 @@ impl ArchiveLinks {
         };
         Self {
             older,
-            lists: hash.digest(),
+            entries_hash: hash.digest(),
             has_entries: !document.entries.is_empty(),
-            gone: document.tombstones.iter().map(|gone| mark(&gone.native_id)).collect(),
+            gone: document.tombstones.iter().map(|gone| hash_text(&gone.native_id)).collect(),
         }
     }
 }
@@ -115,37 +114,42 @@ fn next_number(url: &str) -> Option<String> {
     Some(url.into())
 }
 
-/// Returns the fingerprint of an id or address.
-pub fn mark(text: &str) -> u64 {
+/// Returns the hash of an id or address.
+pub fn hash_text(text: &str) -> u64 {
     xxh3_64(text.as_bytes())
 }
 
-/// Continues after a document was read. `brought`: the number of new and of known items in an older document; `None`
+/// Continues after a document was read. `counts`: the number of new and of known items in an older document; `None`
 /// for the feed's own document.
-pub fn go_on(walk: &mut Backfill, signpost: ArchiveLinks, brought: Option<(u32, u32)>, now: Time) {
+pub fn continue_walk(
+    walk: &mut Backfill,
+    links: ArchiveLinks,
+    counts: Option<(u32, u32)>,
+    now: Time,
+) {
     (walk.failures, walk.note) = (0, None);
-    remember_gone(walk, &signpost.gone);
-    let repeats = walk.marks.contains(&signpost.lists);
-    remember(walk, signpost.lists);
+    remember_gone(walk, &links.gone);
+    let repeats = walk.marks.contains(&links.entries_hash);
+    remember(walk, links.entries_hash);
     let mut why = "the feed leads to no older documents";
-    if let Some((taken, known)) = brought {
+    if let Some((taken, known)) = counts {
         walk.documents = walk.documents.saturating_add(1);
         walk.items = walk.items.saturating_add(taken);
         walk.known = walk.known.saturating_add(known);
         // Some sites answer any page number with the first or last page.
         let pages = walk.trail != Some(ArchiveLayout::Archives);
-        if pages && (repeats || !signpost.has_entries) {
+        if pages && (repeats || !links.has_entries) {
             return end(walk, WalkStanding::Done, "the pages came to their end", now);
         }
         why = "the last older document was read";
     }
-    match signpost.older {
-        Some((trail, next)) => go_to(walk, trail, next, now),
+    match links.older {
+        Some((trail, next)) => follow_link(walk, trail, next, now),
         None => end(walk, WalkStanding::Done, why, now),
     }
 }
 
-fn go_to(walk: &mut Backfill, trail: ArchiveLayout, next: String, now: Time) {
+fn follow_link(walk: &mut Backfill, trail: ArchiveLayout, next: String, now: Time) {
     if next.len() > MAX_URL_BYTES {
         let note = format!(
             "the next older document has an address of {} bytes, the limit is {MAX_URL_BYTES}",
@@ -153,7 +157,7 @@ fn go_to(walk: &mut Backfill, trail: ArchiveLayout, next: String, now: Time) {
         );
         return end(walk, WalkStanding::Done, &note, now);
     }
-    let address = mark(&next);
+    let address = hash_text(&next);
     walk.trail = Some(trail);
     walk.next = Some(next);
     if walk.marks.contains(&address) {
@@ -192,13 +196,13 @@ pub fn fail(
         return None;
     }
     walk.note = Some(error.to_owned());
-    let doubled = PAUSE.after(walk.failures);
+    let doubled = RETRY_PAUSE.after(walk.failures);
     let pause = match retry {
         Retry::After(pause) => pause,
         Retry::Busy => doubled.max(BUSY_PAUSE),
         Retry::Backoff | Retry::Seldom => doubled,
     };
-    Some(pause.min(PAUSE.most))
+    Some(pause.min(RETRY_PAUSE.most))
 }
 
 /// Ends a walk with a status and a note.
@@ -209,7 +213,7 @@ pub fn end(walk: &mut Backfill, standing: WalkStanding, note: &str, now: Time) {
 }
 
 /// Starts a walk on request: continues one that was stopped, begins anew otherwise.
-pub fn asked_for(before: Option<Backfill>, now: Time) -> Backfill {
+pub fn restart(before: Option<Backfill>, now: Time) -> Backfill {
     match before {
         Some(walk) if walk.is_walking() => walk,
         Some(walk) if walk.standing == WalkStanding::Stopped => Backfill {
@@ -239,7 +243,6 @@ fn remember_gone(walk: &mut Backfill, gone: &[u64]) {
     }
 }
 
-/// The result of one step.
 enum StepResult {
     /// A document was read; the feed's revision if anything was committed.
     Read(Option<Revision>),
@@ -272,7 +275,7 @@ pub(super) async fn take_steps(
         let feed = Arc::clone(&cell.lock().record);
         let Some(mut walk) = walking(&cell) else { return };
         let next = walk.next.as_deref().unwrap_or(&feed.url).to_owned();
-        let pause = context.hosts.host(&next).pace.spacing.saturating_mul(PAUSES);
+        let pause = context.hosts.host(&next).pace.spacing.saturating_mul(SPACINGS_PER_DOCUMENT);
         let pause = pause.max(context.settings.load().walk_pause);
         // Boxed, so that a waiting walk takes little memory.
         let result = Box::pin(make_step(&context, &feed, &mut walk, &next, &cancel));
@@ -299,7 +302,7 @@ pub(super) async fn take_steps(
         };
         let mut polling = cell.lock();
         if let Ok(StepResult::Read(Some(revision))) = result {
-            polling.memory.moved_on(revision);
+            polling.memory.note_foreign_commit(revision);
         }
         // A cancelled walk got its status from the code that cancelled it. A step finished while polling stops counts.
         let is_given_up = || cancel.is_cancelled() && !context.cancel.is_cancelled();
@@ -393,7 +396,7 @@ async fn read_and_commit(
     }
     let asked_at = Some(now);
     let url = without_credentials(walk.next.as_deref().unwrap_or(&feed.url));
-    let request = FetchRequest::whole(url, now).for_feed(feed, context.leads_of(feed).await?);
+    let request = FetchRequest::whole(url, now).for_feed(feed, context.lead_scope(feed).await?);
     let fetched = cancel.run_until_cancelled(context.fetch().oneshot(request)).await;
     let fetched = fetched.ok_or(RoundError::Cancelled)??;
     if let Some(pause) = rate_pause(&fetched) {
@@ -414,8 +417,8 @@ async fn read_and_commit(
     let progress = decide_and_commit(context, feed, now, basis, decide).await?;
     let walked = progress.judged.walked.unwrap_or_default();
     walk.taken_bytes = walk.taken_bytes.saturating_add(walked.bytes);
-    let brought = walk.next.is_some().then_some((walked.taken, walked.known));
-    go_on(walk, walked.signpost, brought, now);
+    let counts = walk.next.is_some().then_some((walked.taken, walked.known));
+    continue_walk(walk, walked.links, counts, now);
     Ok(StepResult::Read(progress.after.map(|after| after.revision)))
 }
 

@@ -132,7 +132,7 @@ impl Replayed<'_> {
             };
         let mut polls = 0;
         while let (true, Some(until)) = (is_open(&verdict), until) {
-            let next = verdict.look_again.unwrap_or(now).max(now.plus(Duration::from_secs(1)));
+            let next = verdict.decision_due.unwrap_or(now).max(now.plus(Duration::from_secs(1)));
             polls += 1;
             if next >= until || polls > HELD_POLLS_LIMIT {
                 break;
@@ -198,7 +198,7 @@ impl Replayed<'_> {
             options: &self.target.options,
             snapshot,
             now,
-            aged: now,
+            running_now: now,
             tombstones: record::TOMBSTONES_KEPT,
             window: self.target.window,
             versions_per_day: self.target.versions_per_day,
@@ -236,7 +236,7 @@ impl Replayed<'_> {
         }
         if unchanged {
             self.same += 1;
-            return Ok(Ok(self.look_again(now).await?));
+            return Ok(Ok(self.decide_pending(now).await?));
         }
         let (mut snapshot, mut looks) = (snapshot, 0);
         if let (Some(reader), Some(part)) = (&reader, &snapshot) {
@@ -279,9 +279,9 @@ impl Replayed<'_> {
         Ok(self.read.clone().map(|snapshot| (snapshot, reader)))
     }
 
-    async fn look_again(&mut self, now: Time) -> Result<Verdict, ReplayError> {
+    async fn decide_pending(&mut self, now: Time) -> Result<Verdict, ReplayError> {
         let snapshot = self.unsettled(now).await?.map(|(snapshot, _)| snapshot);
-        Ok(record::look_again(&self.observation(snapshot.as_deref(), now), self.same))
+        Ok(record::decide_pending(&self.observation(snapshot.as_deref(), now), self.same))
     }
 
     async fn keep(
@@ -337,7 +337,7 @@ impl Replayed<'_> {
             if now < ripens {
                 continue;
             }
-            let verdict = self.look_again(now).await?;
+            let verdict = self.decide_pending(now).await?;
             self.keep(verdict, now, line).await?;
         }
         Ok(())

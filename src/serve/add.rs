@@ -91,7 +91,8 @@ async fn add(app: &SharedState, address: &str, form: &SentForm) -> Result<FeedNa
     let adds_feeds = form.get("add_feeds") == "true";
     let settings = [("url", address.into()), ("add_feeds", adds_feeds.into())];
     let settings = settings.map(|(key, value): (&str, Value)| (key.to_owned(), value));
-    add_new(app, put::parse_settings(&settings.into_iter().collect())?, form.get("name").trim()).await
+    add_new(app, put::parse_settings(&settings.into_iter().collect())?, form.get("name").trim())
+        .await
 }
 
 /// Adds a feed under a new name, one made of its address where none is chosen.

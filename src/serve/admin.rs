@@ -62,10 +62,7 @@ pub(super) async fn acted_feed(app: &SharedState, name: &FeedName) -> Result<Act
     }
 }
 
-pub(super) async fn read_detail(
-    app: &SharedState,
-    name: &FeedName,
-) -> Result<FeedDetail, Problem> {
+pub(super) async fn read_detail(app: &SharedState, name: &FeedName) -> Result<FeedDetail, Problem> {
     let status = app.operator.status(name).await?;
     let state = app.store.state(name).await?;
     let events = app.store.events(name, EVENTS_SHOWN).await?;

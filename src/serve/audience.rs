@@ -77,7 +77,12 @@ impl Audience {
     /// That of everybody.
     pub(super) fn public(app: &AppState) -> Self {
         let may_sign_in = !app.config.operators_apart();
-        Self { site: Arc::clone(&app.site), kind: AudienceKind::Public, may_sign_in, is_guess: false }
+        Self {
+            site: Arc::clone(&app.site),
+            kind: AudienceKind::Public,
+            may_sign_in,
+            is_guess: false,
+        }
     }
 
     /// That of the operator.
@@ -154,16 +159,16 @@ impl Audience {
         let (site, kind) = match &self.kind {
             AudienceKind::Public => (public.site, AudienceKind::Public),
             AudienceKind::Operator => {
-                let of = |app: &AppState| {
-                    (app.config.admin_token.clone(), app.config.operators_apart())
-                };
+                let of =
+                    |app: &AppState| (app.config.admin_token.clone(), app.config.operators_apart());
                 if of(before) != of(next) {
                     return Err(Revoked);
                 }
                 (public.site, AudienceKind::Operator)
             }
             AudienceKind::Reader { reader, is_path } => {
-                let (reader, is_path) = (next.readers.find_same_token(reader).ok_or(Revoked)?, *is_path);
+                let (reader, is_path) =
+                    (next.readers.find_same_token(reader).ok_or(Revoked)?, *is_path);
                 let below = self.site.base.strip_prefix(&before.site.base).unwrap_or_default();
                 let site = match is_path {
                     true => Arc::new(next.site.below(below, &reader)),
@@ -237,7 +242,8 @@ pub(super) struct OriginalPath(pub(super) String);
 /// extension of the request and of its answer.
 pub(super) async fn enter(site: &ListenerSite, mut request: Request) -> Response {
     let app = &site.app;
-    let original_path = request.extensions().get::<OriginalPath>().map(|OriginalPath(path)| &**path);
+    let original_path =
+        request.extensions().get::<OriginalPath>().map(|OriginalPath(path)| &**path);
     // A refused request may be meant for an origin, whose `token` parameter is its own.
     if !router::is_refused(&request)
         && let Some(leads) = with_token_parameter(request.uri(), original_path)

@@ -5,7 +5,7 @@
 //! fewer tries. No client waits for the guesses of others.
 
 use super::readers::WRONG_TOKEN_PAUSE;
-use super::{AppState, Cache, Client, RateLimiter, Problem, Rate, SharedState};
+use super::{AppState, Cache, Client, Problem, Rate, RateLimiter, SharedState};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -132,7 +132,8 @@ enum TokenComparison {
 impl Guesses {
     /// Nobody has guessed.
     pub(super) fn new() -> Self {
-        let (clients, all, log_limiter) = (RateLimiter::default(), RateLimiter::default(), RateLimiter::default());
+        let (clients, all, log_limiter) =
+            (RateLimiter::default(), RateLimiter::default(), RateLimiter::default());
         Self { wrong: Cache::with_ttl(REMEMBERED, WINDOW), clients, all, log_limiter }
     }
 

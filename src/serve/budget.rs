@@ -190,7 +190,8 @@ impl BudgetTable {
             let its = things.filter(|(thing, (_, holders))| all.holders((**thing, 0)) == *holders);
             its.map(|(_, (size, _))| *size).fold(0, u64::saturating_add)
         };
-        let networks = self.shares.iter().filter(|(owner, _)| matches!(owner, ShareOwner::Network(_)));
+        let networks =
+            self.shares.iter().filter(|(owner, _)| matches!(owner, ShareOwner::Network(_)));
         let greatest = networks.map(|(network, held)| (*network, alone(held)));
         let greatest: HashMap<_, u64> = greatest.filter(|(_, sum)| *sum > than).collect();
         let rank = |(id, holder): (&u64, &BudgetHolder)| {
@@ -221,7 +222,8 @@ impl BudgetTable {
             while is_over(self.shares.get(&owner), most) {
                 let is_all = owner == ShareOwner::All;
                 let goes = self.longest_waiting_holder(newcomer, patience, owner);
-                let goes = goes.or_else(|| is_all.then(|| self.largest_network_holder(newcomer))?);
+                let goes =
+                    goes.or_else(|| is_all.then(|| self.largest_network_holder(newcomer))?);
                 self.cut(goes.ok_or(end)?);
             }
         }

@@ -2,7 +2,7 @@
 
 use super::delta::DeltaToken;
 use super::negotiate::Encoding;
-use super::ready::{RepeatableAnswer, IsCurrent};
+use super::ready::{IsCurrent, RepeatableAnswer};
 use super::rendition::EncodedBody;
 use super::{DocumentKey, Rendition};
 use axum::body::Body;
@@ -84,8 +84,13 @@ impl LastModified {
 
 impl Rendition {
     /// The answer that carries it, or the 304 that says which representation of it the client has.
-    pub(super) fn answer(&self, request_headers: &HeaderMap, modified: Option<LastModified>) -> Response {
-        let (encoding, date) = (self.encoding(request_headers), modified.and_then(LastModified::identifying));
+    pub(super) fn answer(
+        &self,
+        request_headers: &HeaderMap,
+        modified: Option<LastModified>,
+    ) -> Response {
+        let (encoding, date) =
+            (self.encoding(request_headers), modified.and_then(LastModified::identifying));
         self.answer_in(encoding, known(request_headers, self, encoding, date), modified)
     }
 
@@ -97,7 +102,8 @@ impl Rendition {
         modified: Option<LastModified>,
         (document, is_current): (Option<DocumentKey>, IsCurrent),
     ) -> Response {
-        let (encoding, date) = (self.encoding(request_headers), modified.and_then(LastModified::identifying));
+        let (encoding, date) =
+            (self.encoding(request_headers), modified.and_then(LastModified::identifying));
         let known = known(request_headers, self, encoding, date);
         let mut answer = self.answer_in(encoding, known, modified);
         // Not repeatable: an answer whose date follows the clock, and a 304 for another encoding than the request

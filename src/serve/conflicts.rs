@@ -3,7 +3,7 @@
 
 mod page;
 
-pub(super) use page::{first_living_version, excerpt, is_outline, resolve};
+pub(super) use page::{excerpt, first_living_version, is_outline, resolve};
 
 use super::items::{self, CompareBudget, Differences, FieldDifference};
 use super::{
@@ -113,7 +113,8 @@ async fn load_conflict_list(
     let shown = u64::from(state.map_or(0, |state| state.contested))
         .min(u64::try_from(ITEMS_SHOWN).unwrap_or(u64::MAX));
     let work = Work::new(feed, WorkKind::Conflicts);
-    let work_request = WorkRequest { records_cost: true, ..app.admission.request(client, work, shown) };
+    let work_request =
+        WorkRequest { records_cost: true, ..app.admission.request(client, work, shown) };
     let kind = DocumentKind::Conflicts { after: after.clone(), form };
     let key = DocumentKey { audience: site.key(), feed: Some(feed.clone()), kind };
     let make = || {

@@ -12,7 +12,7 @@ mod activity;
 use super::budget::BudgetHolder;
 use super::{Budget, BudgetShares, Client, HeldBudget};
 pub(super) use activity::SweepClock;
-pub(super) use activity::{RequestInFlight, ClientWait, Connection, WatchedStream};
+pub(super) use activity::{ClientWait, Connection, RequestInFlight, WatchedStream};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -63,7 +63,8 @@ impl ConnectionLimits {
     pub(crate) fn sweep_interval(&self) -> Duration {
         let all =
             [self.first_request, self.head, self.stall, self.untaken, self.lifetime, self.drain];
-        all.into_iter().fold(MAX_SWEEP_INTERVAL, |shortest, limit| shortest.min(limit / SWEEPS_PER_LIMIT))
+        all.into_iter()
+            .fold(MAX_SWEEP_INTERVAL, |shortest, limit| shortest.min(limit / SWEEPS_PER_LIMIT))
     }
 }
 
@@ -184,7 +185,9 @@ pub(super) fn file_limit() -> Option<u64> {
 fn within(wanted: u32, files: Option<u64>) -> u64 {
     let wanted = u64::from(wanted);
     files.map_or(wanted, |files| {
-        let left = (files - files / ORIGIN_FILES_DIVISOR).saturating_sub(RESERVED_FILES).max(files / FEW_FILES_DIVISOR);
+        let left = (files - files / ORIGIN_FILES_DIVISOR)
+            .saturating_sub(RESERVED_FILES)
+            .max(files / FEW_FILES_DIVISOR);
         wanted.min(left.min(files / CONNECTION_FILES_DIVISOR).max(1))
     })
 }
@@ -240,7 +243,10 @@ mod tests {
         let _busy: Vec<_> = reserved.iter().map(|slot| slot.connection.begin(true)).collect();
         assert!(connections.acquire_slot(peer(1), false).is_none(), "these are busy as well");
         held.pop();
-        assert!(!connections.acquire_slot(peer(1), false).unwrap().connection.is_reserved, "one left");
+        assert!(
+            !connections.acquire_slot(peer(1), false).unwrap().connection.is_reserved,
+            "one left"
+        );
         drop(held.remove(0).0);
         assert!(!connections.acquire_slot(peer(2), false).unwrap().connection.is_reserved);
     }

@@ -11,8 +11,8 @@
 use super::negotiate::members;
 use super::views::ReadView;
 use super::{
-    AppState, RequestedView, DocumentForm, Problem, RETRY_SOON, ReadPlan, Rendition, ServedDocument,
-    ServedFeed, UnwrittenDocument, ViewRequest, WorkRequest, shown,
+    AppState, DocumentForm, Problem, RETRY_SOON, ReadPlan, Rendition, RequestedView,
+    ServedDocument, ServedFeed, UnwrittenDocument, ViewRequest, WorkRequest, shown,
 };
 use http::{HeaderMap, HeaderName};
 use std::fmt;

@@ -116,7 +116,8 @@ pub(super) async fn resolve(
     headers: HeaderMap,
     JsonObject(mut body): JsonObject,
 ) -> Reply {
-    let conflicts = body.0.remove("conflicts").map(|value| parse_conflict_numbers(&value)).transpose()?;
+    let conflicts =
+        body.0.remove("conflicts").map(|value| parse_conflict_numbers(&value)).transpose()?;
     let expected = body.text("etag")?.map_or_else(|| match_tag(&headers), |tag| Ok(Some(tag)))?;
     let wanted = "\"winner\" or the number of a conflict, counted from 0";
     let keep = body.take("keep", wanted, |value| parse_keep(&value))?;
@@ -138,7 +139,11 @@ pub(super) async fn resolve(
 }
 
 /// Applies an act in a task of its own, so that it completes even if the client leaves.
-pub(super) async fn apply_act(app: &SharedState, feed: &FeedName, act: Act) -> Result<Acted, Problem> {
+pub(super) async fn apply_act(
+    app: &SharedState,
+    feed: &FeedName,
+    act: Act,
+) -> Result<Acted, Problem> {
     let feed = feed.clone();
     app.act(|operator| async move { operator.item(&feed, act).await }).await
 }
@@ -210,7 +215,8 @@ fn parse_keep(value: &Value) -> Option<Resolution> {
 }
 
 fn parse_conflict_numbers(value: &Value) -> Result<Vec<usize>, Problem> {
-    let detail = || Problem::parameter("conflicts", "conflicts is a list of numbers, counted from 0");
+    let detail =
+        || Problem::parameter("conflicts", "conflicts is a list of numbers, counted from 0");
     let list = value.as_array().filter(|list| !list.is_empty()).ok_or_else(detail)?;
     let limit = tidegate_core::model::Conflicting::LIMIT;
     if list.len() > limit {

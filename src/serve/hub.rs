@@ -289,7 +289,8 @@ pub(super) async fn verify(
 ) -> Result<Response, Problem> {
     let token = find_token(&app, token).await.ok_or_else(unasked)?;
     let verification = Verification::read(&query.unwrap_or_default()).map_err(|_| unasked())?;
-    let answer = app.operator.poller.called(&token, verification).await.map_err(OperatorError::from)?;
+    let answer =
+        app.operator.poller.called(&token, verification).await.map_err(OperatorError::from)?;
     let answer = answer.ok_or_else(unasked)?;
     // Never anything that a browser would show as a page.
     Ok(unkept("text/plain; charset=utf-8", answer))
@@ -325,7 +326,10 @@ async fn find_token(app: &SharedState, token: CallbackToken) -> Option<String> {
 
 /// Reads a push within [`PUSH_TIME`]; a long one with its permit. Only long pushes wait for a permit, so that slow
 /// senders of long ones keep no short push out.
-async fn read(permits: &Semaphore, body: Body) -> Result<(Bytes, Option<SemaphorePermit<'_>>), Problem> {
+async fn read(
+    permits: &Semaphore,
+    body: Body,
+) -> Result<(Bytes, Option<SemaphorePermit<'_>>), Problem> {
     let until = Instant::now() + PUSH_TIME;
     let (mut body, mut read, mut permit) = (body, BytesMut::new(), None);
     loop {

@@ -333,8 +333,7 @@ impl KeptIndex {
             self.aggregates = aggregates.map(|record| record.name.clone()).collect();
         }
         while !self.due.is_empty() {
-            let portion: Vec<FeedName> =
-                self.due.iter().take(FEEDS_PER_YIELD).cloned().collect();
+            let portion: Vec<FeedName> = self.due.iter().take(FEEDS_PER_YIELD).cloned().collect();
             let mut changed = Vec::new();
             for name in &portion {
                 changed.extend(self.look_at(name, app).await?);

@@ -300,7 +300,8 @@ async fn missing(
         "the item, {was} left the complete view of the feed {feed} at {since}; it comes back as itself \
          where its publisher lists it again"
     );
-    let gone = |detail| Problem::new(StatusCode::GONE, detail).with("published_id", stub.published_id);
+    let gone =
+        |detail| Problem::new(StatusCode::GONE, detail).with("published_id", stub.published_id);
     Ok(match state.archives.newest.filter(|_| !deleted) {
         Some(newest) => {
             let archives = site.archive(feed, &newest, site.form(None, None));

@@ -30,12 +30,12 @@ mod extract;
 mod feed_list;
 mod feeds;
 mod forms;
+mod holdings;
 mod html;
 mod hub;
 mod index;
 mod item_list;
 mod items;
-mod holdings;
 mod life;
 mod listen;
 mod log;
@@ -80,9 +80,9 @@ pub use connections::connections_within_files;
 pub use listen::{ServeError, SiteHandle};
 pub use openapi::api_description;
 pub use operator::{
-    ExistingFeeds, Gathered, ImportPlan, ImportedList, ActiveConfig, LIST_LIMIT, LeftOutCredentials,
-    ListLine, Operator, OperatorError, PutMode, SeenList, WrittenState, decide, read_list,
-    write_state,
+    ActiveConfig, ExistingFeeds, Gathered, ImportPlan, ImportedList, LIST_LIMIT,
+    LeftOutCredentials, ListLine, Operator, OperatorError, PutMode, SeenList, WrittenState, decide,
+    read_list, write_state,
 };
 pub use origins::OriginSettings;
 pub use readers::{ReaderAccess, ReaderKey};
@@ -109,8 +109,8 @@ use extract::{
     WholeBody, unknown_item,
 };
 use forms::SentForm;
-use index::{FeedIndex, IndexUpkeep, IndexedFeed};
 use holdings::CountedHoldings;
+use index::{FeedIndex, IndexUpkeep, IndexedFeed};
 use log::ChangeLog;
 use metrics::Metrics;
 use negotiate::{Encoding, prefers_html};
@@ -123,7 +123,7 @@ use rendition::{BodyContent, Renderer, Rendition, UnwrittenDocument};
 use router::ListenerSite;
 use session::{Sessions, sign_in_address};
 use shared_work::{SingleFlight, WorkRequest, make_on_thread};
-use shares::{FairShares, RateLimiter, Rate};
+use shares::{FairShares, Rate, RateLimiter};
 use spool::{Spool, SpooledFile};
 use std::ops::Deref;
 use std::path::PathBuf;

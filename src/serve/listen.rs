@@ -5,7 +5,7 @@ use super::connections::{ConnectionLimits, ConnectionSlot, Connections, WatchedS
 use super::site_service::SiteService;
 use super::tls::Handshakes;
 use super::{
-    AppState, BudgetShares, Client, Listener, ListenerSite, RateLimiter, Peer, Rate, ServerConfig,
+    AppState, BudgetShares, Client, Listener, ListenerSite, Peer, Rate, RateLimiter, ServerConfig,
     SharedState, TlsKeys,
 };
 use arc_swap::ArcSwap;

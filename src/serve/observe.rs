@@ -145,13 +145,16 @@ pub(super) async fn compress(app: &AppState, facts: &RequestFacts, response: Res
     } else {
         let whole = plain.clone();
         let compressing = async move {
-            let blocking = tokio::task::spawn_blocking(move || rendition::compress_quickly(&whole, wanted));
+            let blocking =
+                tokio::task::spawn_blocking(move || rendition::compress_quickly(&whole, wanted));
             blocking.await.ok().and_then(Result::ok).ok_or(Problem::from(StoreError::Closed))
         };
         let work = Work::of_all(WorkKind::Compression);
         app.admission.run(facts.client, &work, size, compressing).await.ok()
     };
-    let Some(compressed) = compressed else { return Response::from_parts(parts, Body::from(plain)) };
+    let Some(compressed) = compressed else {
+        return Response::from_parts(parts, Body::from(plain));
+    };
     parts.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(token));
     parts.headers.remove(header::CONTENT_LENGTH);
     Response::from_parts(parts, Body::from(compressed))

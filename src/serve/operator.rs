@@ -25,7 +25,7 @@ pub(crate) use on_demand::NOT_NOW;
 pub use preview::{AddressPreview, FeedPreview, FoundFeed};
 pub(crate) use records::{is_filed, refuse_if_filed};
 
-use super::{FeedDemand, Cache};
+use super::{Cache, FeedDemand};
 use notes::NoteBoard;
 use records::{check_shared_feeds, find_record, name_taken};
 use std::sync::Arc;
@@ -104,7 +104,10 @@ impl Operator {
             silent: Cache::with_ttl(on_demand::SILENT_SITES, on_demand::WARNING_PAUSE),
             first_documents: Arc::new(Semaphore::new(FIRST_DOCUMENTS)),
             demand: FeedDemand::default(),
-            common_path_feeds: Cache::with_ttl(on_demand::COMMON_PATH_FEEDS, on_demand::COMMON_PATH_FEED_AGE),
+            common_path_feeds: Cache::with_ttl(
+                on_demand::COMMON_PATH_FEEDS,
+                on_demand::COMMON_PATH_FEED_AGE,
+            ),
             exporting: Arc::new(Semaphore::new(1)),
             changing: Mutex::default(),
             gathered: NoteBoard::default(),
@@ -281,9 +284,11 @@ impl Operator {
     /// Decides about a held document.
     pub async fn hold(&self, feed: &FeedName, decision: Decision) -> Result<(), OperatorError> {
         let record = self.record(feed).await?;
-        self.decide_and_commit(&record, &[], |observation| match judge::decide(observation, decision).change {
-            None => Err(OperatorError::conflict(format!("nothing of the feed {feed} is held"))),
-            change => Ok((change, ())),
+        self.decide_and_commit(&record, &[], |observation| {
+            match judge::decide(observation, decision).change {
+                None => Err(OperatorError::conflict(format!("nothing of the feed {feed} is held"))),
+                change => Ok((change, ())),
+            }
         })
         .await?;
         // A released document comes out with the poll that finds it again. Where none can be made now, the decision is

@@ -105,7 +105,8 @@ async fn make(
     let runtime = Handle::current();
     make_on_thread("the list of subscriptions", move || {
         // States are in memory, so that nothing is waited for.
-        let entries = runtime.block_on(collect(&app, (&listing, &audience), opml_query.upstream))?;
+        let entries =
+            runtime.block_on(collect(&app, (&listing, &audience), opml_query.upstream))?;
         let query = if opml_query.upstream { "?upstream=1" } else { "" };
         let whole = audience.site.at(&format!("/subscriptions.opml{query}"));
         let text = write(&entries, opml_query, app.store.endpoint(), &whole);

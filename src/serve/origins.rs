@@ -13,7 +13,9 @@ mod places;
 mod slots;
 
 pub use self::admitted::OriginSettings;
-pub(super) use self::admitted::{AdmittedSite, DiscoveredFeed, FeedTraits, FoundAddress, HeaderRule};
+pub(super) use self::admitted::{
+    AdmittedSite, DiscoveredFeed, FeedTraits, FoundAddress, HeaderRule,
+};
 pub use self::places::FeedDemand;
 pub(super) use self::places::{FeedPlaces, PlaceRules};
 
@@ -246,7 +248,8 @@ async fn answer(
         return Err(Problem::new(StatusCode::NOT_IMPLEMENTED, detail));
     }
     if app.origins.via.is_in(request.headers()) {
-        let detail = "the request came through this gateway before: the origin's url leads back here";
+        let detail =
+            "the request came through this gateway before: the origin's url leads back here";
         return Err(Problem::new(StatusCode::LOOP_DETECTED, detail));
     }
     let url = site.upstream(rest, request.uri().query());

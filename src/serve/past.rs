@@ -13,8 +13,8 @@ use super::conditional::add;
 use super::feeds::{ContainerParams, unreadable};
 use super::openapi::ArchivedDocument;
 use super::{
-    AppState, RequestedView, Audience, Client, DocumentForm, DocumentKind, Gone, LastModified,
-    NotFound, Problem, ReadPlan, Rendition, ServedFeed, SharedState, Unchanged, UnwrittenDocument,
+    AppState, Audience, Client, DocumentForm, DocumentKind, Gone, LastModified, NotFound, Problem,
+    ReadPlan, Rendition, RequestedView, ServedFeed, SharedState, Unchanged, UnwrittenDocument,
     ViewQuery, ViewRequest, Work, WorkKind, WorkRequest, kept_items,
 };
 use axum::extract::rejection::PathRejection;
@@ -58,7 +58,8 @@ impl AppState {
         // The past may have had any number of items; as many as there are now is the best guess.
         let items = kept_items(state);
         let work = Work::new(&record.name, WorkKind::Past(request.kind));
-        let work_request = WorkRequest { records_cost: true, ..self.admission.request(client, work, items) };
+        let work_request =
+            WorkRequest { records_cost: true, ..self.admission.request(client, work, items) };
         self.encoded(record, key, work_request, make).await
     }
 

@@ -128,8 +128,9 @@ fn set_cookie(
     let secure =
         if origin.is_some_and(|origin| origin.starts_with("https:")) { "; Secure" } else { "" };
     let seconds = lasts.as_secs();
-    let cookie =
-        format!("{COOKIE}={value}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
+    let cookie = format!(
+        "{COOKIE}={value}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
+    );
     HeaderValue::from_str(&cookie).ok()
 }
 

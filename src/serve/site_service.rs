@@ -1,7 +1,7 @@
 //! What a connection asks of this site, and the bodies of requests and answers: those that come, those that somebody watches,
 //! and those that are handed over in pieces and counted until they have gone. What is ready is answered at once.
 
-use super::connections::{RequestInFlight, ClientWait};
+use super::connections::{ClientWait, RequestInFlight};
 use super::ready::{AnswerBasis, PlainRequest};
 use super::router::{DRAIN_TIME, drain};
 use super::{Connection, HeldBudget, Listener, Peer, SiteHandle, SpooledFile, probes};
@@ -49,7 +49,9 @@ impl Service<Request<Incoming>> for SiteService {
         let from = (self.peer, &self.connection);
         let ready_answer = |plain| site.ready.answer(&site.app, from, (plain, &request));
         if let Some(answer) = plain.as_ref().and_then(ready_answer) {
-            return Either::Left(ready(Ok(answer.map(|content| SentBody::new(content, in_flight)))));
+            return Either::Left(ready(
+                Ok(answer.map(|content| SentBody::new(content, in_flight))),
+            ));
         }
         // Answers at addresses of an origin are not kept: such a request is also counted, and may make or resume a
         // feed.

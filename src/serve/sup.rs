@@ -73,7 +73,9 @@ impl SupDocuments {
     /// The documents of these periods; nothing of the log is read yet.
     pub(super) fn new(periods: &[u32]) -> Self {
         Self {
-            windows: Mutex::new(Windows::new(periods.iter().copied().max().unwrap_or(DEFAULT_PERIOD))),
+            windows: Mutex::new(Windows::new(
+                periods.iter().copied().max().unwrap_or(DEFAULT_PERIOD),
+            )),
             last: periods.iter().map(|period| (*period, Arc::default())).collect(),
             reading: tokio::sync::Mutex::default(),
             followed: AtomicBool::new(false),
@@ -95,7 +97,9 @@ impl SupDocuments {
         let seconds = query.get("seconds").map_err(|_| wrong("seconds is given twice"))?;
         let found = match seconds {
             Some(seconds) => self.last.iter().find(|(period, _)| period.to_string() == seconds),
-            None => self.last.get_key_value(&DEFAULT_PERIOD).or_else(|| self.last.first_key_value()),
+            None => {
+                self.last.get_key_value(&DEFAULT_PERIOD).or_else(|| self.last.first_key_value())
+            }
         };
         let found = found.map(|(period, last)| (*period, last));
         found.ok_or_else(|| match seconds {

@@ -33,7 +33,7 @@ use super::client::Client;
 use super::problem::Problem;
 use super::rendition::Renderer;
 use super::{
-    AppState, ActiveConfig, Listener, Operator, OriginSettings, ServeSettings, ServerConfig,
+    ActiveConfig, AppState, Listener, Operator, OriginSettings, ServeSettings, ServerConfig,
     SharedState, SiteHandle, site_router,
 };
 use axum::Router;

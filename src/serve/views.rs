@@ -120,7 +120,8 @@ impl AppState {
     ) -> Result<Arc<Rendition>, Problem> {
         let request = requested.request;
         let make = |app: Arc<Self>, record| async move { app.build_view(&record, request).await };
-        self.encoded(requested.record, requested.key(None), requested.work(&self.admission), make).await
+        self.encoded(requested.record, requested.key(None), requested.work(&self.admission), make)
+            .await
     }
 
     /// A document in its encodings, which is kept or made.

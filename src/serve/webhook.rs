@@ -9,8 +9,8 @@ use super::hub::SubscriptionAnswer;
 use super::operator::refuse_if_filed;
 use super::query::is_plain;
 use super::{
-    AppState, RequestedView, Audience, BadRequest, BodyContent, Client, Conflict, Encoding, FeedCall,
-    JsonFields, JsonObject, NotFound, OperatorError, Problem, ProblemCause, Reply, ServedFeed,
+    AppState, Audience, BadRequest, BodyContent, Client, Conflict, Encoding, FeedCall, JsonFields,
+    JsonObject, NotFound, OperatorError, Problem, ProblemCause, Reply, RequestedView, ServedFeed,
     SharedState, TOKEN_PATH, ViewQuery, ViewRequest, answers,
 };
 use axum::body::Bytes;
@@ -132,9 +132,13 @@ async fn change(
 }
 
 /// The hub, and the feed that a request is about, where its webhook can be changed.
-async fn find_hub_and_feed(app: &SharedState, name: FeedName) -> Result<(Hub, Arc<FeedRecord>), Problem> {
+async fn find_hub_and_feed(
+    app: &SharedState,
+    name: FeedName,
+) -> Result<(Hub, Arc<FeedRecord>), Problem> {
     let Some(hub) = &app.hub else {
-        let detail = "webhooks are delivered by the hub, and there is none here: websub.hub is false";
+        let detail =
+            "webhooks are delivered by the hub, and there is none here: websub.hub is false";
         return Err(Problem::not_found(detail));
     };
     let listing = app.directory.listing().await?;

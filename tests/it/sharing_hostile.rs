@@ -195,8 +195,8 @@ async fn gather(aggregate: &mut Gate, sources: &[(&str, &Gate, &[&str])]) -> Ver
         offered.push(source.with_ledger(&gate.snapshot().await.known));
     }
     let snapshot = aggregate.store.snapshot(&aggregate.feed).await.unwrap();
-    let round = aggregate.round(snapshot.as_ref());
-    let (verdict, _) = record::gather(&round, &all, &offered);
+    let observation = aggregate.observation(snapshot.as_ref());
+    let (verdict, _) = record::gather(&observation, &all, &offered);
     aggregate.commit(&verdict).await;
     verdict
 }

@@ -97,7 +97,7 @@ async fn a_peer_that_says_that_what_left_was_deleted_is_read_whole() {
         let ids = ids.iter().map(|id| format!("urn:{id}"));
         let text = with_deletions(&document(RELATED, &listed), ids.clone());
         let document = parse::document(&text, None, &Limits::default()).unwrap();
-        let names = record::ledger_query(&gate.round(Some(&caught_up)), &[&document]).names;
+        let names = record::ledger_query(&gate.observation(Some(&caught_up)), &[&document]).names;
         assert!(ids.clone().all(|id| names.contains(&id)), "{names:?}");
         let snapshot = caught_up.clone().with_stubs(left.to_vec());
         record::needs_complete(Some(&snapshot), &document)

@@ -10,7 +10,7 @@ use tidegate_config::Config;
 use tidegate_net::fetch::Services;
 use tidegate_poll::hub::{Calling, Hub, HubConfig};
 use tidegate_serve::{
-    self as serve, AdminToken, ActiveConfig, Operator, ReaderAccess, ServeError, SiteHandle,
+    self as serve, ActiveConfig, AdminToken, Operator, ReaderAccess, ServeError, SiteHandle,
 };
 use tidegate_store::SharedSettings;
 use tokio::net::TcpListener;

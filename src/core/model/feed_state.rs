@@ -14,7 +14,7 @@ pub struct Character {
     pub kept_order: u32,
     /// Transitions whose common items changed it.
     pub reordered: u32,
-    /// Transitions in which new items came only above the old ones.
+    /// Transitions in which a new item came above the last of the old ones.
     pub grew_above: u32,
     /// Transitions in which new items came below old ones.
     pub grew_below: u32,

@@ -190,7 +190,8 @@ pub fn candidates(srcset: &str) -> impl Iterator<Item = (&str, &str)> {
     std::iter::from_fn(move || {
         rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',');
         let length = rest.find(|c: char| c.is_ascii_whitespace()).unwrap_or(rest.len());
-        let (whole, behind) = rest.split_at_checked(length).filter(|(whole, _)| !whole.is_empty())?;
+        let (whole, behind) =
+            rest.split_at_checked(length).filter(|(whole, _)| !whole.is_empty())?;
         let address = whole.trim_end_matches(',');
         let (descriptor, next) = match address.len() < whole.len() {
             true => ("", behind),

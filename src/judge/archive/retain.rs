@@ -1,10 +1,9 @@
-//! Which archives are kept: the newest ones, whole, and whatever an item that lives stands in.
+//! Which archives are retained: the newest ones within the limits, and each one with the last state of a living item.
 //!
-//! What left the reader view must be found by who follows the archives back from it. So no limit
-//! drops an archive that has the last state of an item that lives. Where such archives stand in the
-//! way of the limits, everything that lives is sealed anew, as soon as that costs at most half of
-//! the archives which it lets go: then they go, and nobody misses anything. So a feed keeps as many
-//! archives as the limits say, and at most twice as many as what lives fills beyond that.
+//! A reader who follows the archive links from the reader view must find every living item. So no limit drops an
+//! archive that has the last state of one. If such archives exceed the limits, all living items are sealed again and
+//! the old archives are dropped, once that frees at least [`WORTH`] archives for each new one. So a feed exceeds the
+//! limits by at most twice the archives that its living items fill.
 
 use super::Policy;
 use tidegate_core::model::{ArchiveNote, Chain, Tick, Time};
@@ -19,7 +18,7 @@ const WORTH: u64 = 2;
 pub struct SealedArchives<'a> {
     /// The notes of the oldest archives kept, oldest first, as far as they are known.
     pub oldest: &'a [ArchiveNote],
-    /// The earliest tick of the items that live and whose last state is sealed; `None` where there
+    /// The earliest tick of the items that live and whose last state is sealed; `None` if there
     /// are none.
     pub lowest: Option<Tick>,
     /// How many such items there are.
@@ -28,7 +27,7 @@ pub struct SealedArchives<'a> {
     pub end: u64,
 }
 
-/// Moves the chain's start behind the archives that are to be dropped; says whether it moved.
+/// Moves the chain's start behind the archives that are to be dropped; returns whether it moved.
 ///
 /// The newest archive is never dropped, and none that has the last state of an item that lives.
 pub fn retain(chain: &mut Chain, sealed: &SealedArchives<'_>, policy: &Policy, now: Time) -> bool {
@@ -80,7 +79,7 @@ fn wanted(chain: &Chain, oldest: &[ArchiveNote], policy: &Policy, now: Time) -> 
 /// The number of the first archive that must be kept for what lives, as far as is known.
 fn free(chain: &Chain, sealed: &SealedArchives<'_>) -> u64 {
     let Some(lowest) = sealed.lowest else { return u64::MAX };
-    // What came before everything that lives is nobody's last state.
+    // An archive older than the last state of every living item has no such state.
     let passed = sealed.oldest.iter().take_while(|note| note.until < lowest).last();
     passed.map_or(0, |note| note.number.saturating_add(1)).max(chain.free)
 }

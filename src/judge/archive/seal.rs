@@ -11,7 +11,6 @@ pub struct Unsealed<'a> {
     pub feed: &'a FeedName,
     /// This gateway's endpoint id.
     pub endpoint: &'a EndpointId,
-    /// The upstream's address.
     pub upstream: &'a str,
     /// The items whose current version is in no archive, tombstones among them, in any order.
     pub items: Vec<&'a LedgerEntry>,
@@ -39,12 +38,11 @@ pub fn is_due<'a>(
 /// versions in the first; moves the chain on.
 pub fn seal(chain: &mut Chain, policy: &Policy, unsealed: Unsealed<'_>) -> Vec<Seal> {
     let Unsealed { feed, endpoint, upstream, mut items, borne, order, tick } = unsealed;
-    // An id that is said to be deleted takes the entry that bears it out of a reader (RFC 6721
-    // section 3): one that a living item bears as well is not said.
+    // A reader drops every entry with the id of an `at:deleted-entry` (RFC 6721 section 3). So leave out a deletion
+    // whose id a living item has as well.
     items.retain(|item| !item.is_deleted() || !borne.contains(item.published_id.as_str()));
     let places: HashMap<&SyncId, usize> = order.iter().zip(0..).collect();
-    // What stands below in the publisher's order is the older; what does not stand there was made
-    // before.
+    // An item further down in the reader view is older; one that is not in it is older still.
     let place = |item: &LedgerEntry| Reverse(places.get(&item.id).copied().unwrap_or(usize::MAX));
     items.sort_by(|a, b| (a.tick, place(a), &a.id).cmp(&(b.tick, place(b), &b.id)));
     let mut seals = Vec::new();

@@ -1,5 +1,3 @@
-//! The rule `empty`.
-
 use super::{DocumentRule, HoldTerms, LONGEST_HOLD};
 use crate::rules::Rule;
 

@@ -5,13 +5,13 @@ use crate::same_item::{self, Basis};
 use crate::window::WindowShift;
 use tidegate_core::model::Completeness;
 
-/// So many items of the last document under their ids show that it is the same feed …
+/// The number of items of the last document, under unchanged ids, that proves that this is the same feed.
 const SAME_FEED: usize = 2;
-/// … and so do fewer where they are at least one in so many of its entries.
+/// One such item per this many entries proves it as well.
 const SAME_FEED_PART: usize = 4;
 
-/// The new entries of a document that the rule `kind` holds that are not to wait for the end of the
-/// hold, in the order of the document. None are where it may be another feed's.
+/// Returns the new entries of a held document that are let in before the hold ends, in document order; none if the
+/// document may be another feed's. `kind`: the rule that holds it.
 pub(crate) fn entries_to_let_in(window: &WindowShift<'_>, kind: &str) -> Vec<usize> {
     let input = &window.input;
     let document = input.document;

@@ -1,5 +1,3 @@
-//! The rule `mass-changed`.
-
 use super::{DocumentRule, INSISTING};
 use crate::rules::Rule;
 

@@ -1,5 +1,3 @@
-//! The rule `other-feed`.
-
 use super::{DocumentCase, DocumentRule, HoldTerms, LEAST_SHARE, LONG_HOLD};
 use crate::JudgeInput;
 use crate::rules::Rule;
@@ -17,7 +15,6 @@ pub(super) const RULE: DocumentRule = DocumentRule {
     holds: reason_to_hold,
 };
 
-/// The name of the rule.
 pub(crate) const OTHER_FEED: &str = "other-feed";
 
 fn reason_to_hold(case: &DocumentCase<'_>) -> Option<String> {

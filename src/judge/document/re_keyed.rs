@@ -1,5 +1,3 @@
-//! The rule `re-keyed`.
-
 use super::{DocumentCase, DocumentRule, INSISTING};
 use crate::rules::Rule;
 use crate::same_item::Basis;

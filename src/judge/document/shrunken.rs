@@ -1,5 +1,3 @@
-//! The rule `shrunken`.
-
 use super::{DocumentCase, DocumentRule, HoldTerms, LONG_HOLD};
 use crate::rules::Rule;
 

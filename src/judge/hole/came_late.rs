@@ -1,5 +1,3 @@
-//! The rule `came-late`.
-
 use super::{HoleRule, Objection};
 use crate::rules::Rule;
 

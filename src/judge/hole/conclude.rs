@@ -1,7 +1,7 @@
 //! When evidence of absence has stood long enough, and what follows from it and from what the item's own address
 //! said.
 
-use crate::probe::{APART, ASKED_MOST};
+use crate::probe::{CONFIRM_AFTER, MAX_PROBES};
 use crate::{DAY, HOUR};
 use std::time::Duration;
 use tidegate_core::model::{Absence, Deletions, Evidence, ProbeAnswer, Time};
@@ -29,17 +29,17 @@ struct Patience {
 /// Accidents in hand-edited feeds are mended within a version or two.
 const HOLE: Patience = Patience { time: DAY, observations: 3 };
 const COMPLETE: Patience = Patience { time: Duration::from_secs(12 * 3600), observations: 3 };
-/// A publisher that came out with so many different documents without the item means it, …
+/// The number of different documents without an item that confirm a hole before its usual time.
 const INSISTING_DOCUMENTS: u32 = 6;
-/// … where the first of them is this old.
+/// The least age of the first of these documents.
 const INSISTING_TIME: Duration = HOUR;
 /// How long a doubt stays open: feeds of few posts are learned slowly.
 const DOUBTFUL: Patience = Patience { time: Duration::from_secs(365 * 24 * 3600), observations: 2 };
-/// Nothing is published of it, so it need not be sure.
+/// Retiring an item makes no tombstone, so that little certainty is enough.
 const UNPLACED: Patience = Patience { time: HOUR, observations: 2 };
-/// How often a document must have shown that an unplaced item is missing whose address says the same.
+/// How often an unplaced item must have been observed missing before its own address (404 or 410) decides.
 const CONFIRMED_OBSERVATIONS: u32 = 2;
-/// How long a second answer of its address is waited for.
+/// How long a second answer of the item's own address is awaited.
 const ANSWER_AWAITED: Duration = Duration::from_secs(6 * 3600);
 
 fn patience(absence: &Absence, deletions: Deletions) -> Option<Patience> {
@@ -53,9 +53,9 @@ fn patience(absence: &Absence, deletions: Deletions) -> Option<Patience> {
     }
 }
 
-/// Whether the publisher has said it in so many different documents that time adds nothing.
+/// Whether so many different documents lack the item that waiting longer proves nothing more.
 fn is_insisted_on(absence: &Absence, stood: Duration) -> bool {
-    // Where its address was asked, looks at the same document are among them.
+    // After a probe the count includes observations of one and the same document.
     absence.evidence == Evidence::Hole
         && absence.probe.is_none()
         && absence.observations >= INSISTING_DOCUMENTS
@@ -125,7 +125,7 @@ pub(crate) fn ripens_from(absence: &Absence, deletions: Deletions, now: Time) ->
         && !is_confirmed(heard)
         && is_awaited(absence, heard, now)
     {
-        return probe.last.plus(APART).min(heard.first.plus(ANSWER_AWAITED));
+        return probe.last.plus(CONFIRM_AFTER).min(heard.first.plus(ANSWER_AWAITED));
     }
     let wait = patience(absence, deletions).map_or(Duration::ZERO, |patience| patience.time);
     absence.since.plus(wait)
@@ -138,13 +138,13 @@ fn heard(absence: &Absence, deletions: Deletions) -> Option<&ProbeAnswer> {
 
 /// Whether it was said twice, far enough apart.
 fn is_confirmed(heard: &ProbeAnswer) -> bool {
-    heard.last.since(heard.first) >= APART
+    heard.last.since(heard.first) >= CONFIRM_AFTER
 }
 
 /// Whether a second answer is still to be had.
 fn is_awaited(absence: &Absence, heard: &ProbeAnswer, now: Time) -> bool {
     let asked = absence.probe.as_ref().map_or(0, |probe| probe.asked);
-    asked < ASKED_MOST && now.since(heard.first) < ANSWER_AWAITED
+    asked < MAX_PROBES && now.since(heard.first) < ANSWER_AWAITED
 }
 
 #[cfg(test)]

@@ -1,5 +1,3 @@
-//! The rule `habit`.
-
 use super::{HoleCase, HoleRule, Objection};
 use crate::rules::Rule;
 

@@ -1,5 +1,3 @@
-//! The rule `many`.
-
 use super::{HoleRule, Objection};
 use crate::rules::Rule;
 

@@ -1,5 +1,3 @@
-//! The rule `new-address`.
-
 use super::{HoleRule, Objection};
 use crate::rules::Rule;
 

@@ -1,5 +1,3 @@
-//! The rule `pushed-out`.
-
 use super::{HoleCase, HoleRule, Objection};
 use crate::rules::Rule;
 use crate::window::keeps_everything;
@@ -13,17 +11,17 @@ pub(super) const RULE: HoleRule = HoleRule {
     objects,
 };
 
-/// A hole above fewer items than this is near the old end, which is ragged where a list is scraped.
+/// A hole above fewer items than this is too close to the old end, which is irregular in a scraped list.
 const LEAST_BELOW_HOLE: usize = 3;
-/// Arrivals that pushed nothing out of the middle, so that a window with room in it is believed.
+/// The fewest [clean arrivals](clean_arrivals) that show that a window below its largest size pushes nothing out.
 const ROOM_LEAST: u32 = 4;
-/// So many clean arrivals show that a feed loses items at its end …
+/// The fewest clean arrivals that show that a feed loses items only at its end.
 const SLIDES_LEAST: u32 = 3;
-/// … where they are so many times as many as its swaps.
+/// To show that, clean arrivals must be this many times as frequent as swaps (new items while others left the middle).
 const CLEAR: u32 = 2;
-/// Swaps are rare where so many times as many came without one.
+/// Swaps are rare if clean arrivals are this many times as frequent.
 const RARE: u32 = 4;
-/// So many swaps show that a feed pushes items out of its middle.
+/// The fewest swaps that show that a feed pushes items out of its middle.
 const SWAPS_LEAST: u32 = 4;
 
 /// What comes may push out what goes, wherever that stood, where nothing that left at the end made

@@ -1,5 +1,3 @@
-//! The rule `still-there`.
-
 use super::{HoleRule, Objection};
 use crate::rules::Rule;
 

@@ -1,5 +1,3 @@
-//! The rule `turned-over`.
-
 use super::{HoleRule, Objection};
 use crate::rules::Rule;
 use crate::window::keeps_everything;

@@ -1,5 +1,3 @@
-//! The rule `unsteady`.
-
 use super::{HoleCase, HoleRule, Objection};
 use crate::rules::Rule;
 use crate::window::Direction;
@@ -14,15 +12,15 @@ pub(super) const RULE: HoleRule = HoleRule {
     objects,
 };
 
-/// So few documents say nothing of how a feed works.
+/// With fewer documents, too little is known of how the feed works.
 const YOUNG: u32 = 3;
-/// Until so many came, an end at which it grows may still show.
+/// The same for a feed whose new end is unknown: with fewer documents it may still show.
 const TELLING: u32 = 6;
-/// Growth on both sides shows that neither is the new end, where the lesser is so much of the other.
+/// If the feed grew at the weaker end more than once per this many times at the other, neither is the new end.
 const MIXED_PART: u32 = 4;
-/// Growth on one side shows an order where it happened so often.
+/// How often the feed must have grown at one end to count as ordered.
 const ORDERLY_GROWTH: u32 = 2;
-/// An order that was kept while a feed grew so often on one side says more than its dates.
+/// How often the feed must have grown at one end for its order to outweigh dates that contradict it.
 const TELLING_GROWTH: u32 = 4;
 
 /// Ranked and hand-ordered lists have no middle.

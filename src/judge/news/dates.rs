@@ -1,5 +1,3 @@
-//! The rule `dates`.
-
 use super::NewsRule;
 use super::addresses::OUTLINE_ADDRESSES;
 use super::field::FieldKind;

@@ -10,18 +10,17 @@ use xxhash_rust::xxh3::xxh3_64;
 /// The most changed fields that a reason names.
 const NAMED_FIELDS: usize = 6;
 
-/// The fingerprint of a path.
-pub fn path_print(path: &str) -> u64 {
+pub fn hash_path(path: &str) -> u64 {
     xxh3_64(path.as_bytes())
 }
 
 /// The fingerprint of an entry's bytes and what they inherit.
-pub fn bytes_print(entry: &Entry<'_>) -> u64 {
+pub fn hash_entry(entry: &Entry<'_>) -> u64 {
     print(&entry.markup, &entry.context)
 }
 
 /// The same of an entry that stands alone.
-pub fn markup_print(markup: &Markup) -> u64 {
+pub fn hash_markup(markup: &Markup) -> u64 {
     print(&markup.xml, &markup.context)
 }
 
@@ -61,8 +60,8 @@ pub fn texts<'e>(
 }
 
 /// The fingerprints of a text and of the path where it stands.
-pub fn text_print(path: &str, text: &str) -> (u64, u64) {
-    (path_print(path), xxh3_64(text.as_bytes()))
+pub fn hash_text(path: &str, text: &str) -> (u64, u64) {
+    (hash_path(path), xxh3_64(text.as_bytes()))
 }
 
 /// The fingerprints of the paths of which something came or went.
@@ -77,7 +76,7 @@ pub fn changed(old: &[(u64, u64)], new: &[(u64, u64)]) -> BTreeSet<u64> {
 pub fn names(entry: &Entry<'_>, mut changed: BTreeSet<u64>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for field in entry.fields() {
-        if changed.remove(&path_print(&field.path)) {
+        if changed.remove(&hash_path(&field.path)) {
             names.push(field.path.clone().into_owned());
         }
     }

@@ -2,7 +2,7 @@
 
 use super::addresses::address;
 use super::field::{FieldWeight, weight};
-use super::field_hashes::path_print;
+use super::field_hashes::hash_path;
 use super::images::{is_of_picture, picture_address};
 use super::mask::short;
 use super::spans::{self, SpanContext};
@@ -59,42 +59,42 @@ pub struct Fingerprint<'e> {
     pub traces: [u32; NoiseClass::TRACED.len()],
 }
 
-/// Looks at an entry, but for what the operator ignores.
+/// Computes the fingerprint of an entry, without the fields that the operator ignores.
 pub fn fingerprint<'e>(entry: &'e Entry<'_>, ignore: &[Ignore]) -> Fingerprint<'e> {
-    let mut looking = Looking { ignore, traces: Default::default() };
+    let mut builder = FingerprintBuilder { ignore, traces: Default::default() };
     let fields = entry.fields();
     let mut seen = Vec::with_capacity(fields.len());
     for at in 0..fields.len() {
-        seen.extend(looking.view_field(fields, at));
+        seen.extend(builder.view_field(fields, at));
     }
     let shapes = seen.iter().map(|seen| (seen.print.0, seen.shape)).collect();
     let mut prints: Vec<(u64, u64)> = seen.iter().map(|seen| seen.print).collect();
     prints.sort_unstable();
     prints.dedup();
     let (scheme, shape) = (scheme(ignore), joined(shapes));
-    Fingerprint { seen, prints, scheme, shape, traces: looking.traces }
+    Fingerprint { seen, prints, scheme, shape, traces: builder.traces }
 }
 
 impl Fingerprint<'_> {
-    /// Notes it in the ledger entry of the item that looks so.
-    pub fn keep_in(self, known: &mut LedgerEntry) {
+    /// Stores the fingerprint in the ledger entry of its item.
+    pub fn store_in(self, known: &mut LedgerEntry) {
         known.prints = self.prints;
         let noise = &mut known.noise;
         (noise.shape, noise.traces, noise.scheme) = (self.shape, self.traces, self.scheme);
     }
 }
 
-/// An entry that is being looked at.
-struct Looking<'i> {
+/// Computes the fingerprints of an entry's fields and collects the traces of noise.
+struct FingerprintBuilder<'i> {
     ignore: &'i [Ignore],
     traces: [u32; NoiseClass::TRACED.len()],
 }
 
-impl Looking<'_> {
+impl FingerprintBuilder<'_> {
     /// What a field says to a reader; nothing where it is noise.
     fn view_field<'e>(&mut self, fields: &'e [Field<'_>], at: usize) -> Option<FieldView<'e>> {
         let field = fields.get(at)?;
-        let (path, ignore) = (path_print(&field.path), self.ignore);
+        let (path, ignore) = (hash_path(&field.path), self.ignore);
         let covering = || ignore.iter().filter(|ignore| ignore.covers(&field.path));
         if covering().any(|ignore| ignore.regex().is_none()) {
             self.trace(NoiseClass::Ignored, path, &field.value);

@@ -1,5 +1,3 @@
-//! The rule `ids`.
-
 use super::NewsRule;
 use crate::rules::Rule;
 use tidegate_core::model::NoiseClass;

@@ -1,5 +1,3 @@
-//! The rule `machinery`.
-
 use super::NewsRule;
 use super::field::FieldKind;
 use crate::rules::Rule;

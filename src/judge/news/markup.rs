@@ -1,5 +1,3 @@
-//! The rule `markup`.
-
 use super::NewsRule;
 use super::addresses::FOLLOWED_ATTRIBUTES;
 use super::field::FieldKind;
@@ -17,5 +15,4 @@ pub(super) const RULE: NewsRule = NewsRule {
     },
 };
 
-/// Attributes that a reader reads.
 const READ_ATTRIBUTES: [&str; 3] = ["term", "label", "text"];

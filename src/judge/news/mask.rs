@@ -6,7 +6,7 @@
 //! state comes out as a version.
 
 use super::fingerprint::{FieldView, Fingerprint, fingerprint};
-use super::path_print;
+use super::hash_path;
 use super::spans;
 use crate::DAY;
 use crate::rules::Rule;
@@ -58,7 +58,7 @@ pub struct MaskInput<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MaskUpdate {
     /// The paths of the changed fields that count.
-    pub loud: BTreeSet<u64>,
+    pub counted: BTreeSet<u64>,
     /// What changed without counting.
     pub classes: NoiseClasses,
     /// What is known of the item's restless fields from now on.
@@ -78,23 +78,23 @@ pub fn refresh(known: &mut LedgerEntry, entry: &Entry<'_>, ignore: &[Ignore]) {
     let fingerprint = fingerprint(entry, ignore);
     let single = SinglePaths::new(&fingerprint, &known.prints);
     for field in &mut known.noise.restless {
-        let Some((Some(seen), Some(old))) = single.pair(path_print(&field.path)) else { continue };
+        let Some((Some(seen), Some(old))) = single.pair(hash_path(&field.path)) else { continue };
         if field.value == short(old) {
             field.value = short(seen.print.1);
         }
-        follow(field, seen);
+        realign_spans(field, seen);
     }
-    fingerprint.keep_in(known);
+    fingerprint.store_in(known);
 }
 
-/// How a changed field is taken.
+/// Whether a changed field makes a version.
 enum FieldChange {
     /// It counts.
-    Loud,
+    Counts,
     /// It counts until it turns out to never rest.
-    LoudYet,
+    CountsForNow,
     /// It makes no version until this time.
-    Quiet(Time),
+    Masked(Time),
 }
 
 /// Learns from an item that changed.
@@ -102,7 +102,7 @@ pub fn learn(input: &MaskInput<'_>) -> MaskUpdate {
     let known = &input.known.noise;
     if !input.learns {
         let is_sure = !input.changed.is_empty();
-        return MaskUpdate { loud: input.changed.clone(), is_sure, ..MaskUpdate::default() };
+        return MaskUpdate { counted: input.changed.clone(), is_sure, ..MaskUpdate::default() };
     }
     let mut update = MaskUpdate { restless: known.restless.clone(), ..MaskUpdate::default() };
     update.restless.retain(|field| input.now.since(field.last) <= REST);
@@ -110,14 +110,14 @@ pub fn learn(input: &MaskInput<'_>) -> MaskUpdate {
     let single = SinglePaths::new(input.fingerprint, &input.known.prints);
     for path in input.changed {
         match learn_field(input, *path, single.pair(*path), in_spans, &mut update) {
-            FieldChange::Loud => {
-                update.loud.insert(*path);
+            FieldChange::Counts => {
+                update.counted.insert(*path);
                 update.is_sure = true;
             }
-            FieldChange::LoudYet => {
-                update.loud.insert(*path);
+            FieldChange::CountsForNow => {
+                update.counted.insert(*path);
             }
-            FieldChange::Quiet(due) => {
+            FieldChange::Masked(due) => {
                 update.classes.insert(NoiseClass::Span);
                 update.due = update.due.max(Some(due));
             }
@@ -125,10 +125,10 @@ pub fn learn(input: &MaskInput<'_>) -> MaskUpdate {
     }
     // What was held back with an earlier document has still to come out.
     if known.held && input.in_hold {
-        update.loud.extend(input.changed);
+        update.counted.extend(input.changed);
         update.is_sure = true;
     }
-    if !in_spans && !update.loud.is_empty() {
+    if !in_spans && !update.counted.is_empty() {
         for field in update.restless.iter_mut().filter(|field| field.masked.is_none()) {
             end_row(field);
         }
@@ -145,13 +145,13 @@ fn learn_field(
     in_spans: bool,
     update: &mut MaskUpdate,
 ) -> FieldChange {
-    let known = update.restless.iter().position(|field| path_print(&field.path) == path);
+    let known = update.restless.iter().position(|field| hash_path(&field.path) == path);
     let Some((Some(seen), Some(old))) = pair else {
         known.map(|at| update.restless.remove(at));
-        return FieldChange::Loud;
+        return FieldChange::Counts;
     };
     if !in_spans && known.is_none() {
-        return FieldChange::Loud;
+        return FieldChange::Counts;
     }
     let mut field = take_watched(&mut update.restless, seen.path, input.now);
     // Of a held document that is seen once more nothing is learned.
@@ -166,10 +166,10 @@ fn learn_field(
         field.changes = field.changes.saturating_add(u8::from(is_new));
         learn_spans(input, seen, &mut field, is_new)
     } else {
-        follow(&mut field, seen);
-        FieldChange::Loud
+        realign_spans(&mut field, seen);
+        FieldChange::Counts
     };
-    if !matches!(taken, FieldChange::Quiet(_)) && in_spans && !field.spans.is_empty() {
+    if !matches!(taken, FieldChange::Masked(_)) && in_spans && !field.spans.is_empty() {
         update.row = update.row.max(field.changes);
     }
     update.restless.push(field);
@@ -184,10 +184,9 @@ fn learn_spans(
     is_new: bool,
 ) -> FieldChange {
     let old = std::mem::take(&mut field.spans);
-    let Some(values) = values(seen) else { return FieldChange::Loud };
+    let Some(values) = values(seen) else { return FieldChange::Counts };
     let is_known = old.len() == values.len();
-    // Where there is but one span, it is that which changed, even for the first time; which of
-    // several it was, the second change tells.
+    // A single span must be the one that changed. Among several, only the second change shows which one it was.
     let is_untold = is_new && !is_known && values.len() != 1;
     let was_guess = is_known && old.len() > 1 && old.iter().all(|span| span.changes == 1);
     let (mut is_varied, mut is_loud) = (false, false);
@@ -206,16 +205,16 @@ fn learn_spans(
         field.spans.push(Span { value, changes });
     }
     if is_new && !is_varied {
-        return FieldChange::Loud;
+        return FieldChange::Counts;
     }
     if is_loud {
-        return FieldChange::LoudYet;
+        return FieldChange::CountsForNow;
     }
     field.masked.get_or_insert(input.now);
-    FieldChange::Quiet(field.last.plus(REST))
+    FieldChange::Masked(field.last.plus(REST))
 }
 
-/// The fingerprints of what the spans of a field say; `None` where there are too many.
+/// The fingerprints of what the spans of a field say; `None` if there are too many.
 fn values(seen: &FieldView<'_>) -> Option<Vec<u32>> {
     let values = spans::values(&seen.text, seen.kind, Restless::SPAN_LIMIT)?;
     Some(values.into_iter().map(|value| short(xxh3_64(value.as_bytes()))).collect())
@@ -281,9 +280,9 @@ fn end_row(field: &mut Restless) {
     }
 }
 
-/// Finds the spans of a field again after its words changed: those that are as many as before are the same. Of several,
-/// another one may stand in each place: what they showed counts no more.
-fn follow(field: &mut Restless, seen: &FieldView<'_>) {
+/// Updates the spans of a field whose words changed. If there are as many as before, they count as the same spans; the
+/// counts of several start again, because each may have moved.
+fn realign_spans(field: &mut Restless, seen: &FieldView<'_>) {
     let values = values(seen).unwrap_or_default();
     if values.len() != field.spans.len() {
         field.spans.clear();

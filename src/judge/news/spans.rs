@@ -43,7 +43,7 @@ pub fn shape(text: &str, kind: SpanContext) -> u64 {
     hash.digest()
 }
 
-/// What every span of a text says; `None` where there are more than `limit`.
+/// What every span of a text says; `None` if there are more than `limit`.
 pub fn values(text: &str, kind: SpanContext, limit: usize) -> Option<Vec<&str>> {
     let spans = Spans::new(text, kind).take(limit + 1);
     let values: Vec<&str> = spans.filter_map(|span| text.get(span)).collect();

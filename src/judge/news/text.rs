@@ -9,7 +9,7 @@ const TEXTS: [&str; 6] =
     ["content", "content:encoded", "content_html", "description", "summary", "content_text"];
 /// How much of a text is read for its beginning, in bytes.
 const READ: usize = 64 * 1024;
-/// How much of a text stands for a title that there is none of, in characters.
+/// The longest title made from an entry's text, in characters.
 const TITLE: usize = 80;
 
 /// Whether the text at a path is HTML, as its format or its `type` says.

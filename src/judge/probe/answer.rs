@@ -9,7 +9,6 @@ use url::Url;
 /// What an address replied, after the redirects within the feed's own domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbeReply {
-    /// The address that was asked.
     pub asked: Url,
     /// What came of it.
     pub end: ProbeEnd,
@@ -20,13 +19,12 @@ pub struct ProbeReply {
 pub enum ProbeEnd {
     /// With a status that is no redirect, of this address.
     Status {
-        /// The status.
         code: u16,
         /// The address that answered.
         at: Url,
     },
     /// Without one: why, in words.
-    Without(String),
+    NoStatus(String),
 }
 
 /// Everything that a round heard.
@@ -34,9 +32,9 @@ pub enum ProbeEnd {
 pub struct Replies {
     /// The reply of an item that the document lists.
     pub listed: ProbeReply,
-    /// The reply of an address that was made up; `None` where it was not asked.
+    /// The reply of an address that was made up; `None` if it was not asked.
     pub made_up: Option<ProbeReply>,
-    /// The replies of missing items; `None` where one was not asked because of what came before.
+    /// The replies of missing items; `None` if one was not asked because of what came before.
     pub items: Vec<(SyncId, Option<ProbeReply>)>,
 }
 
@@ -57,7 +55,7 @@ pub fn wants_get(reply: &ProbeReply) -> bool {
         ProbeEnd::Status { code, .. } => {
             !matches!(code, 200..=299 | 404 | 410) && !is_refusal(reply)
         }
-        ProbeEnd::Without(_) => false,
+        ProbeEnd::NoStatus(_) => false,
     }
 }
 
@@ -80,7 +78,7 @@ pub fn is_echo(reply: &ProbeReply) -> bool {
 pub fn answers(snapshot: &Snapshot, replies: &Replies) -> Vec<(SyncId, ProbeVerdict)> {
     let answer = |(id, reply): &(SyncId, Option<ProbeReply>)| {
         let answer = match reply {
-            Some(reply) => one(snapshot, replies, reply),
+            Some(reply) => judge_reply(snapshot, replies, reply),
             None => ProbeVerdict::Nothing(why_not_asked(replies)),
         };
         (id.clone(), answer)
@@ -88,8 +86,8 @@ pub fn answers(snapshot: &Snapshot, replies: &Replies) -> Vec<(SyncId, ProbeVerd
     replies.items.iter().map(answer).collect()
 }
 
-/// What was heard, in words, an item each.
-pub fn heard(snapshot: &Snapshot, replies: &Replies) -> Vec<String> {
+/// Describes the replies, one text for each item.
+pub fn describe_replies(snapshot: &Snapshot, replies: &Replies) -> Vec<String> {
     let link = |id: &SyncId| snapshot.known.iter().find(|known| known.id == *id)?.link.clone();
     let words = |(id, answer): &(SyncId, ProbeVerdict)| {
         let link = link(id).unwrap_or_else(|| id.to_string());
@@ -102,10 +100,10 @@ pub fn heard(snapshot: &Snapshot, replies: &Replies) -> Vec<String> {
     answers(snapshot, replies).iter().map(words).collect()
 }
 
-fn one(snapshot: &Snapshot, replies: &Replies, reply: &ProbeReply) -> ProbeVerdict {
+fn judge_reply(snapshot: &Snapshot, replies: &Replies, reply: &ProbeReply) -> ProbeVerdict {
     let (code, at) = match &reply.end {
         ProbeEnd::Status { code, at } => (*code, at),
-        ProbeEnd::Without(why) => return ProbeVerdict::Nothing(why.clone()),
+        ProbeEnd::NoStatus(why) => return ProbeVerdict::Nothing(why.clone()),
     };
     let is_same = is_same_page(&reply.asked, at);
     let elsewhere = if is_same {
@@ -122,14 +120,14 @@ fn one(snapshot: &Snapshot, replies: &Replies, reply: &ProbeReply) -> ProbeVerdi
         (404 | 410, None) if is_alive(&replies.listed) => ProbeVerdict::Gone(code),
         (404 | 410, None) => ProbeVerdict::Nothing(format!(
             "it answered {code}, but what the document lists {}",
-            what(&replies.listed)
+            describe_reply(&replies.listed)
         )),
         (200, None) if !is_same => ProbeVerdict::Nothing(format!("it leads to another page, {at}")),
         (200, None) => match &replies.made_up {
             Some(made_up) if tells_apart(made_up) => ProbeVerdict::There(code),
             Some(made_up) => ProbeVerdict::Nothing(format!(
                 "it answered 200, but a made-up address {}",
-                what(made_up)
+                describe_reply(made_up)
             )),
             None => ProbeVerdict::Nothing("it answered 200, which was not compared".to_owned()),
         },
@@ -152,18 +150,21 @@ fn why_not_asked(replies: &Replies) -> String {
     let all = [Some(&replies.listed), replies.made_up.as_ref()].into_iter().flatten().chain(before);
     let refused = all.into_iter().find(|reply| is_refusal(reply));
     match refused {
-        Some(reply) => format!("it was not asked, because the site {}", what(reply)),
+        Some(reply) => format!("it was not asked, because the site {}", describe_reply(reply)),
         None => {
-            format!("it was not asked, because what the document lists {}", what(&replies.listed))
+            format!(
+                "it was not asked, because what the document lists {}",
+                describe_reply(&replies.listed)
+            )
         }
     }
 }
 
-fn what(reply: &ProbeReply) -> String {
+fn describe_reply(reply: &ProbeReply) -> String {
     match &reply.end {
         ProbeEnd::Status { code: 200, at } if is_front(at) => "leads to the front page".to_owned(),
         ProbeEnd::Status { code, .. } => format!("answers {code} too"),
-        ProbeEnd::Without(why) => format!("cannot be read ({why})"),
+        ProbeEnd::NoStatus(why) => format!("cannot be read ({why})"),
     }
 }
 

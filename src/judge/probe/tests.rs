@@ -138,7 +138,7 @@ fn reply(asked: &str, end: &str) -> ProbeReply {
     let end = match code.parse() {
         Ok(code) if at.is_empty() => ProbeEnd::Status { code, at: asked.clone() },
         Ok(code) => ProbeEnd::Status { code, at: url(at) },
-        Err(_) => ProbeEnd::Without(end.to_owned()),
+        Err(_) => ProbeEnd::NoStatus(end.to_owned()),
     };
     ProbeReply { asked, end }
 }

@@ -11,15 +11,15 @@ use tidegate_core::model::{
 
 /// Looks again at what is pending when a poll found the document unchanged: `same` such full
 /// observations were made since the last commit, this one included.
-pub fn look_again(round: &Observation<'_>, same: u32) -> Verdict {
-    let Some(snapshot) = round.snapshot else { return Verdict::default() };
-    let mut draft = ChangeDraft::new(round, snapshot);
+pub fn decide_pending(observation: &Observation<'_>, same: u32) -> Verdict {
+    let Some(snapshot) = observation.snapshot else { return Verdict::default() };
+    let mut draft = ChangeDraft::new(observation, snapshot);
     for (at, known) in snapshot.known.iter().enumerate() {
         if let Some(absence) = known.pending_absence() {
             conclude(&mut draft, at, absence, absence.observations.saturating_add(same));
         }
     }
-    rate_limited::come_out(&mut draft, snapshot);
+    rate_limited::publish_waiting(&mut draft, snapshot);
     head::tell(&mut draft);
     draft.advance_window();
     draft.into_verdict(None)
@@ -28,14 +28,14 @@ pub fn look_again(round: &Observation<'_>, same: u32) -> Verdict {
 /// Takes in what a round of asking missing items' own addresses heard: `same` full observations were made since the
 /// last commit. Items that were asked about keep them; all others start again at zero. Answers about items that are
 /// not missing any more are dropped. While a document is held, answers are kept and nothing is concluded.
-pub fn answered(round: &Observation<'_>, replies: &Replies, same: u32) -> Verdict {
-    let Some(snapshot) = round.snapshot else { return Verdict::default() };
-    let mut draft = ChangeDraft::new(round, snapshot);
+pub fn judge_replies(observation: &Observation<'_>, replies: &Replies, same: u32) -> Verdict {
+    let Some(snapshot) = observation.snapshot else { return Verdict::default() };
+    let mut draft = ChangeDraft::new(observation, snapshot);
     for (id, answer) in answers(snapshot, replies) {
         let Some(at) = snapshot.position(&id) else { continue };
         let absence = snapshot.known.get(at).and_then(LedgerEntry::pending_absence);
         let Some(absence) = absence else { continue };
-        let probe = Some(note_answer(absence.probe.as_ref(), answer, round.aged));
+        let probe = Some(note_answer(absence.probe.as_ref(), answer, observation.running_now));
         let observations = absence.observations.saturating_add(same);
         let absence = Absence { probe, observations, ..absence.clone() };
         let is_held = snapshot.state.hold.is_some();
@@ -53,10 +53,14 @@ pub(super) fn conclude(
     absence: &Absence,
     observations: u32,
 ) -> bool {
-    let aged = draft.round.aged;
-    let conclusion =
-        crate::hole::conclude(absence, observations, draft.round.options.deletions, aged);
-    let stood = aged.since(absence.since).as_secs() / 3600;
+    let running_now = draft.observation.running_now;
+    let conclusion = crate::hole::conclude(
+        absence,
+        observations,
+        draft.observation.options.deletions,
+        running_now,
+    );
+    let stood = running_now.since(absence.since).as_secs() / 3600;
     let seen = absence.seen.as_str();
     let mut words = if stood > 0 {
         format!("{seen}; so for {stood} hours in {observations} observations")
@@ -70,17 +74,17 @@ pub(super) fn conclude(
     match conclusion {
         Conclusion::Wait => return false,
         Conclusion::Retire => {
-            if let Some(said) = rate_limited::due(draft, at, true) {
-                draft.come_out(at, said);
+            if let Some(details) = rate_limited::due(draft, at, true) {
+                draft.publish_waiting(at, details);
             }
             draft.retire(at, words);
         }
         Conclusion::Delete => {
-            let said = EventDetails {
+            let details = EventDetails {
                 seen_gone: Some(absence.since),
                 ..EventDetails::new(EventKind::Deleted, words)
             };
-            draft.delete(at, said);
+            draft.delete(at, details);
         }
     }
     true
@@ -96,7 +100,7 @@ pub(super) fn seen_while_held(
     markup: Markup,
     since: Time,
 ) {
-    let (now, aged) = (draft.round.now, draft.round.aged);
+    let (now, running_now) = (draft.observation.now, draft.observation.running_now);
     let (evidence, gone) = if input.is_complete() {
         (Evidence::Complete, "the document lists every item and not this one")
     } else {
@@ -104,8 +108,10 @@ pub(super) fn seen_while_held(
     };
     let seen = gone.to_owned();
     let doubts = Doubts::NONE;
-    let absence = Absence { evidence, since: aged, observations: 1, doubts, seen, probe: None };
-    let conclusion = crate::hole::conclude(&absence, 1, draft.round.options.deletions, aged);
+    let absence =
+        Absence { evidence, since: running_now, observations: 1, doubts, seen, probe: None };
+    let conclusion =
+        crate::hole::conclude(&absence, 1, draft.observation.options.deletions, running_now);
     let (standing, absence) = match conclusion {
         Conclusion::Wait => (ItemStatus::Current, Some(absence)),
         Conclusion::Retire => (ItemStatus::Retired { since: now }, None),

@@ -28,13 +28,13 @@ pub struct Backfilled {
 /// Takes in an older document. `is_gone`: whether a newer document said that the entry of this id
 /// was deleted.
 pub fn backfill(
-    round: &Observation<'_>,
+    observation: &Observation<'_>,
     document: &FeedDocument<'_>,
     is_gone: impl Fn(&str) -> bool,
 ) -> Result<Backfilled, ObservationError> {
-    let Some(snapshot) = round.snapshot else { return Ok(Backfilled::default()) };
+    let Some(snapshot) = observation.snapshot else { return Ok(Backfilled::default()) };
     // What was redacted stands in older documents as well.
-    let rest = redacted_filter::without(round, snapshot, document);
+    let rest = redacted_filter::without(observation, snapshot, document);
     let document = rest.as_ref().unwrap_or(document);
     let names = same_item::natives(document);
     let known = OlderNames::new(&snapshot.known);
@@ -54,7 +54,7 @@ pub fn backfill(
         }
     }
     check_size(snapshot.known.len() + fresh.len())?;
-    let mut draft = ChangeDraft::new(round, snapshot);
+    let mut draft = ChangeDraft::new(observation, snapshot);
     draft.seals_now = !fresh.is_empty();
     let mut ids = NewIds::new(&draft);
     let mut taken = 0_u32;

@@ -25,7 +25,7 @@ pub(super) struct ChangedEntry<'a> {
 
 impl<'a> ChangedEntry<'a> {
     fn new(
-        round: &Observation<'_>,
+        observation: &Observation<'_>,
         snapshot: &'a Snapshot,
         document: &'a FeedDocument<'a>,
         pair: MatchedEntry,
@@ -36,12 +36,12 @@ impl<'a> ChangedEntry<'a> {
         if known.is_evicted() {
             return None;
         }
-        let bytes = news::bytes_print(entry);
+        let bytes = news::hash_entry(entry);
         if bytes == known.bytes {
             return None;
         }
         let is_comparable = snapshot.state.format.family() == document.format.family();
-        let fingerprint = news::fingerprint(entry, &round.options.ignore);
+        let fingerprint = news::fingerprint(entry, &observation.options.ignore);
         // Fingerprints of another scheme that could not be made anew say nothing of a change.
         let mut changed = if known.noise.scheme != fingerprint.scheme {
             BTreeSet::new()
@@ -57,27 +57,27 @@ impl<'a> ChangedEntry<'a> {
             fingerprint: &fingerprint,
             known,
             changed: &changed,
-            learns: is_comparable && !round.options.without.has(news::MASK.name),
+            learns: is_comparable && !observation.options.without.has(news::MASK.name),
             in_hold: snapshot.state.hold.is_some(),
-            now: round.aged,
+            now: observation.running_now,
         });
         Some(Self { entry, known, fingerprint, bytes, changed, learned })
     }
 
-    /// Whether it stands in something else of a list than its item stood in.
+    /// Whether the outline has another parent (folder) than its item had.
     pub(super) fn is_elsewhere(&self) -> bool {
-        self.changed.contains(&news::path_print(PARENT))
+        self.changed.contains(&news::hash_path(PARENT))
     }
 
-    /// Whether it says something else, and not only stands in something else of a list: what a folder is
-    /// called is said by all in it.
+    /// Whether more than the outline's parent changed. Renaming a folder changes the parent of every outline in it,
+    /// which edits none of them.
     pub(super) fn is_edit(&self) -> bool {
-        self.learned.loud.iter().any(|path| *path != news::path_print(PARENT))
+        self.learned.counted.iter().any(|path| *path != news::hash_path(PARENT))
     }
 
     /// What changed, in words; empty where a reader sees no change.
     pub(super) fn describe(&self) -> String {
-        let names = news::names(self.entry, self.learned.loud.clone()).join(", ");
+        let names = news::names(self.entry, self.learned.counted.clone()).join(", ");
         match self.learned.row {
             0 | 1 => names,
             row => format!("{names} (in a number or token alone, {row} times in a row)"),
@@ -86,13 +86,13 @@ impl<'a> ChangedEntry<'a> {
 
     /// Makes the item what the entry is now.
     pub(super) fn apply_to(self, item: &mut LedgerEntry, now: Time) {
-        let is_noted = self.learned.loud.is_empty();
+        let is_noted = self.learned.counted.is_empty();
         let mut classes = self.learned.classes;
         classes.join(self.traced(!classes.is_empty()));
         item.bytes = self.bytes;
         item.noise.restless = self.learned.restless;
         item.noise.held = false;
-        self.fingerprint.keep_in(item);
+        self.fingerprint.store_in(item);
         if !is_noted {
             return;
         }
@@ -140,14 +140,14 @@ impl<'a> ChangedEntry<'a> {
     }
 }
 
-/// Compares every entry with its item: of each pair what differs; `None` where its bytes are the same.
+/// Compares every entry with its item: of each pair what differs; `None` if its bytes are the same.
 pub(super) fn compare<'a>(
-    round: &Observation<'_>,
+    observation: &Observation<'_>,
     snapshot: &'a Snapshot,
     document: &'a FeedDocument<'_>,
     pairs: &[MatchedEntry],
 ) -> Vec<Option<ChangedEntry<'a>>> {
-    pairs.iter().map(|pair| ChangedEntry::new(round, snapshot, document, *pair)).collect()
+    pairs.iter().map(|pair| ChangedEntry::new(observation, snapshot, document, *pair)).collect()
 }
 
 /// Fields that hold an entry's own address.
@@ -160,7 +160,7 @@ fn drop_rotated_link(entry: &Entry<'_>, known: &LedgerEntry, changed: &mut BTree
         |link: Option<&str>| Some(plain_link(link?).split(['?', '#']).next()?.to_owned());
     if before_query(entry.link.as_deref()) == before_query(known.link.as_deref()) {
         for path in OWN_ADDRESS {
-            changed.remove(&news::path_print(path));
+            changed.remove(&news::hash_path(path));
         }
     }
 }

@@ -1,10 +1,9 @@
-//! What an ill-formed document is believed, of a feed whose documents are not so else: nothing that
-//! changes an item, before it was seen twice.
+//! Ill-formed documents of a feed whose documents are usually well-formed: a change of a known item counts only when it
+//! is seen for the second time.
 //!
-//! Most readers refuse such a document, and a publisher who sees it mends it at once. So what was last
-//! good is shown meanwhile. What the document brings that is new is taken, for nothing of it was good
-//! before; a document that says nothing else of what is known is like any other. Entries that wait are
-//! left out before anything is judged, those of an ill-formed complete feed as well.
+//! Most readers reject such a document, and its publisher soon mends it. Until then the last good state is shown. New
+//! entries are taken in at once unless they may be damaged, because no good state of them is lost. Entries that wait
+//! for a second look are left out before the document is judged, also those of an ill-formed complete feed.
 
 use super::draft::ChangeDraft;
 use super::{Observation, head, shared};
@@ -23,7 +22,7 @@ const REPLACED: char = '\u{FFFD}';
 
 /// What of a document, and of the complete feed that it names, waits to be seen again.
 pub(super) struct DocumentDoubt<'a> {
-    round: &'a Observation<'a>,
+    observation: &'a Observation<'a>,
     /// The fingerprints of the document.
     pub(super) body: BodyPrints,
     /// The fingerprints of all that waits.
@@ -49,12 +48,12 @@ impl<'a> DocumentDoubt<'a> {
     /// Looks at the head of a document and at what it and the complete feed share. The document is believed when it
     /// is seen again as it was.
     pub(super) fn new(
-        round: &'a Observation<'a>,
+        observation: &'a Observation<'a>,
         document: &FeedDocument<'_>,
         complete: Option<&FeedDocument<'_>>,
         body: BodyPrints,
     ) -> Self {
-        let state = round.snapshot.map(|snapshot| &snapshot.state);
+        let state = observation.snapshot.map(|snapshot| &snapshot.state);
         let is_unlike = |document: &FeedDocument<'_>| {
             state.is_some_and(|s| s.flaws.charset.is_some() && !s.flaws.are_usual(document.flaws))
         };
@@ -62,7 +61,7 @@ impl<'a> DocumentDoubt<'a> {
         let is_document_doubted = is_new && is_unlike(document);
         let complete = complete.filter(|complete| is_unlike(complete));
         let mut doubt = Self {
-            round,
+            observation,
             body,
             prints: Vec::new(),
             entries: HashSet::new(),
@@ -72,11 +71,11 @@ impl<'a> DocumentDoubt<'a> {
         };
         if is_document_doubted {
             doubt.doubt_shared(document, true);
-            let said = head::print(&document.head);
-            let is_told = state.is_some_and(|state| state.told.latest == said);
+            let head_hash = head::print(&document.head);
+            let is_told = state.is_some_and(|state| state.told.latest == head_hash);
             let is_full = document.completeness == Completeness::Full;
-            if is_full && !round.options.sharing.local && !is_told {
-                doubt.wait_for(said, true);
+            if is_full && !observation.options.sharing.local && !is_told {
+                doubt.wait_for(head_hash, true);
             }
         }
         if let Some(complete) = complete {
@@ -87,14 +86,14 @@ impl<'a> DocumentDoubt<'a> {
 
     /// Doubts shared entries that say something else of what is known, or bear its name under another id.
     fn doubt_shared(&mut self, document: &FeedDocument<'_>, is_own: bool) {
-        let Some(snapshot) = self.round.snapshot else { return };
+        let Some(snapshot) = self.observation.snapshot else { return };
         let names = known_names(snapshot);
         for entry in &document.entries {
-            let Some(said) = entry.shared() else { continue };
+            let Some(incoming) = entry.shared() else { continue };
             // Garbage in the id of a known item makes another of it; one whose id is garbled bears its link.
             let is_another = || bears(&names, entry) || is_hurt(document, entry);
-            let known = snapshot.find(said.id());
-            if known.map_or_else(is_another, |known| differs(snapshot, known, entry, said)) {
+            let known = snapshot.find(incoming.id());
+            if known.map_or_else(is_another, |known| differs(snapshot, known, entry, incoming)) {
                 self.wait_for_entry(entry, is_own);
             }
         }
@@ -113,7 +112,7 @@ impl<'a> DocumentDoubt<'a> {
             return None;
         }
         let differs = |pair: &&MatchedEntry| {
-            let entry = document.entries.get(pair.entry).map(news::bytes_print);
+            let entry = document.entries.get(pair.entry).map(news::hash_entry);
             entry != snapshot.known.get(pair.known).map(|known| known.bytes)
         };
         // What comes out of the ruins of a document may be no entry, or a part of one; a byte that was
@@ -140,14 +139,14 @@ impl<'a> DocumentDoubt<'a> {
     }
 
     fn wait_for_entry(&mut self, entry: &Entry<'_>, is_own: bool) {
-        if self.wait_for(print(entry, self.round), is_own) {
-            self.entries.insert(news::bytes_print(entry));
+        if self.wait_for(print(entry, self.observation), is_own) {
+            self.entries.insert(news::hash_entry(entry));
         }
     }
 
-    /// Notes that something waits, unless it is seen for the second time; says whether it does.
+    /// Notes that something waits, unless it is seen for the second time; returns whether it does.
     fn wait_for(&mut self, print: u64, is_own: bool) -> bool {
-        let flaws = self.round.snapshot.map(|snapshot| &snapshot.state.flaws);
+        let flaws = self.observation.snapshot.map(|snapshot| &snapshot.state.flaws);
         let waits = flaws.is_some_and(|flaws| flaws.doubted.binary_search(&print).is_err());
         if waits {
             self.prints.push(print);
@@ -158,7 +157,7 @@ impl<'a> DocumentDoubt<'a> {
 
     /// Whether nothing is to be taken of an entry.
     pub(super) fn waits(&self, entry: &Entry<'_>) -> bool {
-        !self.entries.is_empty() && self.entries.contains(&news::bytes_print(entry))
+        !self.entries.is_empty() && self.entries.contains(&news::hash_entry(entry))
     }
 
     /// What is said of it, where anything waits.
@@ -201,35 +200,42 @@ fn bears(names: &HashSet<&str>, entry: &Entry<'_>) -> bool {
 }
 
 /// Whether a merge of what an entry shares may change anything of its item.
-fn differs(snapshot: &Snapshot, known: &LedgerEntry, entry: &Entry<'_>, said: &Incoming) -> bool {
+fn differs(
+    snapshot: &Snapshot,
+    known: &LedgerEntry,
+    entry: &Entry<'_>,
+    incoming: &Incoming,
+) -> bool {
     let conflicts = snapshot.conflicts.get(&known.id).map_or(&[][..], Vec::as_slice);
     let is_kept =
         |version: &Version<Markup>| conflicts.iter().any(|kept| kept.history == version.history);
-    known.bytes != news::bytes_print(entry)
-        || known.updates != said.version.updates
-        || known.history != said.version.history
-        || known.is_deleted() != said.version.deleted
-        || known.extras != shared::extras_of(said)
-        || !said.conflicts.iter().all(is_kept)
+    known.bytes != news::hash_entry(entry)
+        || known.updates != incoming.version.updates
+        || known.history != incoming.version.history
+        || known.is_deleted() != incoming.version.deleted
+        || known.extras != shared::extras_of(incoming)
+        || !incoming.conflicts.iter().all(is_kept)
 }
 
 /// Whether bytes of an entry were lost.
 fn is_hurt(document: &FeedDocument<'_>, entry: &Entry<'_>) -> bool {
-    let id = entry.shared().map_or("", |said| said.id().as_str());
+    let id = entry.shared().map_or("", |incoming| incoming.id().as_str());
     let is_replaced = || entry.markup.contains(REPLACED) || id.contains(REPLACED);
     document.flaws.contains(Flaw::Bytes) && is_replaced()
 }
 
 /// The fingerprint of what a reader sees of an entry, and of what it shares.
-fn print(entry: &Entry<'_>, round: &Observation<'_>) -> u64 {
+fn print(entry: &Entry<'_>, observation: &Observation<'_>) -> u64 {
     let mut hash = Xxh3::new();
     hash.update(same_item::native(entry).as_bytes());
-    for (path, value) in news::fingerprint(entry, &round.options.ignore).prints {
+    for (path, value) in news::fingerprint(entry, &observation.options.ignore).prints {
         hash.update(&path.to_le_bytes());
         hash.update(&value.to_le_bytes());
     }
-    if let Some(said) = entry.shared() {
-        for version in said.conflicts.iter().map(|c| c.with(())).chain([said.version.with(())]) {
+    if let Some(incoming) = entry.shared() {
+        for version in
+            incoming.conflicts.iter().map(|c| c.with(())).chain([incoming.version.with(())])
+        {
             hash.update(format!("{version:?}").as_bytes());
         }
     }
@@ -239,7 +245,7 @@ fn print(entry: &Entry<'_>, round: &Observation<'_>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{read, rss, with_round};
+    use crate::testing::{read, rss, with_observation};
     use tidegate_core::model::{Format, Time};
 
     #[test]
@@ -259,9 +265,9 @@ mod tests {
         let document = read(&text);
         let names = same_item::natives(&document);
         let matching = Matching { names, fresh: vec![0, 1, 2], ..Matching::default() };
-        let waits: Vec<bool> = with_round(&snapshot, now, |round| {
+        let waits: Vec<bool> = with_observation(&snapshot, now, |observation| {
             let body = BodyPrints { wire: 1, body: 1 };
-            let mut doubt = DocumentDoubt::new(round, &document, None, body);
+            let mut doubt = DocumentDoubt::new(observation, &document, None, body);
             doubt.doubt_plain(&snapshot, &document, &matching);
             document.entries.iter().map(|entry| doubt.waits(entry)).collect()
         });

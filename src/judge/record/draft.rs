@@ -13,7 +13,7 @@ use tidegate_core::model::{
 
 /// Collects what changes; knows the tick that a version would get.
 pub(super) struct ChangeDraft<'a> {
-    pub(super) round: &'a Observation<'a>,
+    pub(super) observation: &'a Observation<'a>,
     pub(super) snapshot: &'a Snapshot,
     pub(super) state: FeedState,
     tick: Tick,
@@ -41,7 +41,7 @@ pub(super) struct ChangeDraft<'a> {
     pub(super) tells_head: bool,
 }
 
-/// The words of an event that are not known from its item.
+/// The part of an event that its item does not contain.
 pub(super) struct EventDetails {
     pub(super) kind: EventKind,
     pub(super) reason: String,
@@ -56,12 +56,12 @@ impl EventDetails {
 }
 
 impl<'a> ChangeDraft<'a> {
-    pub(super) fn new(round: &'a Observation<'a>, snapshot: &'a Snapshot) -> Self {
+    pub(super) fn new(observation: &'a Observation<'a>, snapshot: &'a Snapshot) -> Self {
         Self {
-            round,
+            observation,
             snapshot,
             state: snapshot.state.clone(),
-            tick: Tick::next(round.now, snapshot.state.tick),
+            tick: Tick::next(observation.now, snapshot.state.tick),
             known: BTreeMap::new(),
             next_index: snapshot.known.len(),
             versions: BTreeMap::new(),
@@ -84,7 +84,6 @@ impl<'a> ChangeDraft<'a> {
         self.known.get(&index).or_else(|| self.snapshot.known.get(index))
     }
 
-    /// Changes an item of the ledger.
     pub(super) fn change(&mut self, index: usize, how: impl FnOnce(&mut LedgerEntry)) {
         if let Some(mut known) = self.item(index).cloned() {
             how(&mut known);
@@ -92,65 +91,63 @@ impl<'a> ChangeDraft<'a> {
         }
     }
 
-    /// Adds an item to the ledger, as created by this gateway now (SSE 1.0 section 3.1). Answers its
+    /// Adds an item to the ledger, as created by this gateway now (SSE 1.0 section 3.1). Returns its
     /// index.
     pub(super) fn create(
         &mut self,
         known: LedgerEntry,
         markup: Markup,
-        said: EventDetails,
+        details: EventDetails,
     ) -> usize {
-        self.put(None, known, Some(markup), said)
+        self.put_version(None, known, Some(markup), details)
     }
 
-    /// Puts a version of an item into this commit, behind the ledger where it is new. Answers where it
-    /// stands.
-    fn put(
+    /// Puts a version of an item into this commit; a new item gets the next index. Returns the index.
+    fn put_version(
         &mut self,
         index: Option<usize>,
         known: LedgerEntry,
         markup: Option<Markup>,
-        said: EventDetails,
+        details: EventDetails,
     ) -> usize {
         let index = index.unwrap_or(self.next_index);
         self.next_index = self.next_index.max(index + 1);
-        self.version(known.id.clone(), markup, &said.reason);
+        self.version(known.id.clone(), markup, &details.reason);
         self.known.insert(index, LedgerEntry { tick: self.tick, ..known });
-        self.note_event(index, said, Some(self.tick));
+        self.note_event(index, details, Some(self.tick));
         index
     }
 
     /// Makes a new version of an item: an update, a deletion (without bytes) or an un-deletion
-    /// (SSE 1.0 section 3.2). Answers false where the item can be updated no further; one that had left
+    /// (SSE 1.0 section 3.2). Returns false if the item can be updated no further; one that had left
     /// the ledger does not come back then.
     pub(super) fn update(
         &mut self,
         index: usize,
         standing: ItemStatus,
         markup: Option<Markup>,
-        said: EventDetails,
+        details: EventDetails,
     ) -> bool {
-        self.next_version(index, markup, said, |known| {
+        self.next_version(index, markup, details, |known| {
             known.standing = standing;
             known.absence = None;
         })
     }
 
-    /// Takes over a version that was made elsewhere (SSE 1.0 section 3.3), with what is in conflict
-    /// with it: of an item of the ledger, or of a new one. `known` bears it already. Answers where
-    /// the item stands.
-    pub(super) fn incorporate(
+    /// Adopts a version that was made elsewhere (SSE 1.0 section 3.3), with the versions in conflict with it; `index`:
+    /// the item of the ledger, if it is not new. `known` has the version already. Returns the item's index.
+    pub(super) fn adopt_version(
         &mut self,
         index: Option<usize>,
         known: LedgerEntry,
         markup: Option<Markup>,
         conflicts: Vec<Version<Option<Markup>>>,
-        said: EventDetails,
+        details: EventDetails,
     ) -> usize {
         let known = self.with_conflicts(known, conflicts);
         // The reader view never shows it.
         self.seals_now |= matches!(known.standing, ItemStatus::Retired { .. });
-        self.put(index, known, markup, said)
+        self.put_version(index, known, markup, details)
     }
 
     /// The item with other versions in conflict with it.
@@ -176,7 +173,7 @@ impl<'a> ChangeDraft<'a> {
 
     /// Takes an item out of the reader view without a version: its publisher does not list it any more.
     pub(super) fn retire(&mut self, at: usize, reason: impl Into<String>) {
-        let since = self.round.now;
+        let since = self.observation.now;
         self.change(at, |item| {
             item.standing = ItemStatus::Retired { since };
             item.absence = None;
@@ -185,15 +182,15 @@ impl<'a> ChangeDraft<'a> {
     }
 
     /// Makes a tombstone of an item; of one that had left the ledger it says only the native id and when
-    /// it was published, for archives alone have more of it. Answers false where it can be updated no
+    /// it was published, for archives alone have more of it. Returns false if it can be updated no
     /// further.
-    pub(super) fn delete(&mut self, at: usize, said: EventDetails) -> bool {
+    pub(super) fn delete(&mut self, at: usize, details: EventDetails) -> bool {
         let left = self.item(at).filter(|known| known.is_evicted()).map(stand_in::named);
         if let Some(markup) = &left {
-            let bytes = news::markup_print(markup);
+            let bytes = news::hash_markup(markup);
             self.change(at, |item| (item.bytes, item.noise.scheme) = (bytes, news::SCHEME));
         }
-        self.update(at, ItemStatus::Deleted { since: self.round.now }, left, said)
+        self.update(at, ItemStatus::Deleted { since: self.observation.now }, left, details)
     }
 
     /// What is in conflict with an item's current version in this draft.
@@ -216,20 +213,20 @@ impl<'a> ChangeDraft<'a> {
         all.filter(|at| self.item(*at).is_some_and(&wanted)).collect()
     }
 
-    /// Makes a new version of an item of what its newest bytes are already, as a change that waited.
-    pub(super) fn come_out(&mut self, index: usize, said: EventDetails) -> bool {
-        self.next_version(index, None, said, |_| {})
+    /// Publishes a change that waited: makes a version of the item's newest bytes.
+    pub(super) fn publish_waiting(&mut self, index: usize, details: EventDetails) -> bool {
+        self.next_version(index, None, details, |_| {})
     }
 
     fn next_version(
         &mut self,
         index: usize,
         markup: Option<Markup>,
-        said: EventDetails,
+        details: EventDetails,
         how: impl FnOnce(&mut LedgerEntry),
     ) -> bool {
         let Some(mut known) = self.item(index).cloned() else { return false };
-        let Some(next) = updated(&known, self.stamp(), self.lost(&known)) else {
+        let Some(next) = updated(&known, self.stamp(), self.max_lost_updates(&known)) else {
             if known.is_evicted() {
                 self.known.remove(&index);
             }
@@ -238,7 +235,7 @@ impl<'a> ChangeDraft<'a> {
         (known.updates, known.history) = next;
         self.count_version(&mut known);
         how(&mut known);
-        self.put(Some(index), known, markup, said);
+        self.put_version(Some(index), known, markup, details);
         true
     }
 
@@ -246,29 +243,29 @@ impl<'a> ChangeDraft<'a> {
     fn count_version(&self, known: &mut LedgerEntry) {
         // SSE 0.91 section 4.2 step 4.
         known.sse091 = known.sse091.map(|_| false);
-        rate_limited::made(&mut known.noise, self.round.aged);
+        rate_limited::made(&mut known.noise, self.observation.running_now);
     }
 
     /// Makes a version of what the sharing algebra made of an item (SSE 1.0 sections 3.2 to 3.4). A
     /// winner without bytes keeps the newest that the item has.
-    pub(super) fn share(
+    pub(super) fn put_shared_version(
         &mut self,
         index: usize,
         item: Shared<Option<Markup>>,
         standing: ItemStatus,
-        said: EventDetails,
+        details: EventDetails,
     ) {
         let Some(mut known) = self.item(index).cloned() else { return };
-        let lost = self.lost(&known);
+        let lost = self.max_lost_updates(&known);
         let Shared { winner, conflicts } = item;
         (known.updates, known.history) = (winner.updates, winner.history);
-        if known.history.topmost().stamp.by() == Some(self.round.endpoint) {
+        if known.history.topmost().stamp.by() == Some(self.observation.endpoint) {
             count_on(&mut known, lost);
         }
         known.standing = standing;
         known.absence = None;
         self.count_version(&mut known);
-        self.incorporate(Some(index), known, winner.data, conflicts, said);
+        self.adopt_version(Some(index), known, winner.data, conflicts, details);
     }
 
     /// Notes a version. An item that changes twice in one commit has one, with the newest bytes.
@@ -297,27 +294,27 @@ impl<'a> ChangeDraft<'a> {
     }
 
     /// Notes what happened to an item without a version.
-    pub(super) fn event(&mut self, index: usize, said: EventDetails) {
-        self.note_event(index, said, None);
+    pub(super) fn event(&mut self, index: usize, details: EventDetails) {
+        self.note_event(index, details, None);
     }
 
-    fn note_event(&mut self, index: usize, said: EventDetails, tick: Option<Tick>) {
+    fn note_event(&mut self, index: usize, details: EventDetails, tick: Option<Tick>) {
         let Some(known) = self.item(index) else { return };
         let event = Event {
-            kind: said.kind,
+            kind: details.kind,
             id: known.id.clone(),
             native_id: known.native_shown.clone(),
-            old_native_id: said.old_native_id,
+            old_native_id: details.old_native_id,
             title: known.title.clone(),
             tick,
-            reason: said.reason,
-            at: self.round.now,
-            seen_gone: said.seen_gone,
+            reason: details.reason,
+            at: self.observation.now,
+            seen_gone: details.seen_gone,
         };
         self.events.push(event);
     }
 
-    /// The events; what tells of an item without a title has the beginning of its text there, where this draft brings one.
+    /// Takes the events. One of an item without a title gets the beginning of the text that this draft has of the item.
     fn titled_events(&mut self) -> Vec<Event> {
         let mut events = std::mem::take(&mut self.events);
         for event in events.iter_mut().filter(|event| event.title.is_empty()) {
@@ -326,23 +323,23 @@ impl<'a> ChangeDraft<'a> {
         events
     }
 
-    /// How often the item of an entry that is new here may have been updated already: before a purge,
-    /// or after the copy was made that the store was brought back from.
-    pub(super) fn before(&self, entry: &Entry<'_>) -> u32 {
+    /// Returns how often the item of a new entry may have been updated at most: before the feed was purged, or after
+    /// the backup was made from which the store was restored.
+    pub(super) fn max_earlier_updates(&self, entry: &Entry<'_>) -> u32 {
         let gap = self.state.gap.filter(|gap| entry.published.is_none_or(|date| date <= gap.until));
-        let lost = gap.map_or(0, |gap| gap.updates(self.round.versions_per_day));
+        let lost = gap.map_or(0, |gap| gap.updates(self.observation.versions_per_day));
         lost.max(self.state.updates_before)
     }
 
-    /// How often an item may have been updated after the copy was made that the store was brought back
-    /// from. Those who know these updates take in only what comes after them.
-    fn lost(&self, known: &LedgerEntry) -> u32 {
+    /// Returns how often an item may have been updated after the backup was made from which the store was restored.
+    /// Subscribers that know these updates accept only higher numbers.
+    fn max_lost_updates(&self, known: &LedgerEntry) -> u32 {
         let gap = self.state.gap.filter(|gap| known.tick.time() <= gap.until);
-        gap.map_or(0, |gap| gap.updates(self.round.versions_per_day))
+        gap.map_or(0, |gap| gap.updates(self.observation.versions_per_day))
     }
 
     pub(super) fn stamp(&self) -> Stamp {
-        Stamp::Both { when: self.round.now, by: self.round.endpoint.clone() }
+        Stamp::Both { when: self.observation.now, by: self.observation.endpoint.clone() }
     }
 
     /// The order of the reader view before this commit.
@@ -367,11 +364,10 @@ impl<'a> ChangeDraft<'a> {
     }
 
     /// The items that this commit brings other bytes or a version of.
-    pub(super) fn brought(&self) -> impl Iterator<Item = &SyncId> {
+    pub(super) fn changed_ids(&self) -> impl Iterator<Item = &SyncId> {
         self.versions.keys().chain(self.latest.keys())
     }
 
-    /// Whether this commit deletes an item.
     pub(super) fn deletes(&self) -> bool {
         self.events.iter().any(|event| event.kind == EventKind::Deleted)
     }
@@ -384,10 +380,10 @@ impl<'a> ChangeDraft<'a> {
     }
 
     /// Moves the start of the sync view's window to the greatest tick that has been in it long enough
-    /// (SSE 1.0 section 4.2.4); says whether it moved. The last tick never leaves, so that `since` never
+    /// (SSE 1.0 section 4.2.4); returns whether it moved. The last tick never leaves, so that `since` never
     /// passes `until`.
     pub(super) fn advance_window(&mut self) -> bool {
-        let cutoff = Tick::at(self.round.aged.minus(self.round.window));
+        let cutoff = Tick::at(self.observation.running_now.minus(self.observation.window));
         let settled = self.snapshot.settled.and_then(|settled| settled.left_window);
         let ticks = self.ledger().map(|known| known.tick).chain(settled);
         let left = ticks.filter(|tick| *tick < cutoff).max();

@@ -13,18 +13,18 @@ use std::time::Duration;
 use tidegate_core::model::{History, ItemStatus, LedgerEntry, Origin, Seal, SyncId, Tick};
 use tidegate_core::sync;
 
-/// The most items of which nobody says otherwise that the ledger of a feed has, tombstones included.
+/// The default of `publish.items`: the most items, tombstones included, in the ledger of a feed.
 pub const ITEMS_KEPT: usize = 100_000;
-/// The most items that leave with one commit; the rest go with the next ones.
+/// The most items that one commit evicts; the next commits evict the rest.
 pub const EVICTED_AT_ONCE: usize = 10_000;
-/// How long tombstones are kept where nobody says otherwise.
+/// The default of `publish.tombstones`: how long tombstones are kept.
 pub const TOMBSTONES_KEPT: Duration = Duration::from_secs(180 * 86_400);
 
 /// Lets items leave the window and the ledger, and drops archives, of a feed that did not change
 /// otherwise; a change without a tick.
-pub fn age(round: &Observation<'_>) -> Verdict {
-    let Some(snapshot) = round.snapshot else { return Verdict::default() };
-    let mut draft = ChangeDraft::new(round, snapshot);
+pub fn age(observation: &Observation<'_>) -> Verdict {
+    let Some(snapshot) = observation.snapshot else { return Verdict::default() };
+    let mut draft = ChangeDraft::new(observation, snapshot);
     draft.shown_changed = draft.advance_window() | draft.has_surplus();
     // Archives grow old too.
     let drops_archives = draft.drop_archives(snapshot.state.archives.next);
@@ -47,7 +47,7 @@ impl ChangeDraft<'_> {
         if !self.shown_changed {
             return Vec::new();
         }
-        let now = self.round.now;
+        let now = self.observation.now;
         let leaving = self.surplus(seals);
         let leaving = leaving.into_iter().filter_map(|at| self.snapshot.known.get(at));
         let stubs: Vec<LedgerEntry> = leaving.map(|known| known.stub(cut(known), now)).collect();
@@ -61,15 +61,15 @@ impl ChangeDraft<'_> {
 
     /// Where the items stand that are to leave.
     fn surplus(&self, seals: &[Seal]) -> Vec<usize> {
-        if self.state.hold.is_some() || self.round.options.sharing.local {
+        if self.state.hold.is_some() || self.observation.options.sharing.local {
             return Vec::new();
         }
         let settled = self.snapshot.settled;
         let unread = settled.map_or(0, |s| s.living.saturating_add(s.tombstones));
         let all = self.ledger().filter(|known| !known.is_hidden()).count();
         let all = all.saturating_add(usize::try_from(unread).unwrap_or(usize::MAX));
-        let over = all.saturating_sub(self.round.items).min(EVICTED_AT_ONCE);
-        let cut = Tick::at(self.round.aged.minus(self.round.tombstones));
+        let over = all.saturating_sub(self.observation.items).min(EVICTED_AT_ONCE);
+        let cut = Tick::at(self.observation.running_now.minus(self.observation.tombstones));
         let is_old = |known: &LedgerEntry| {
             matches!(known.standing, ItemStatus::Deleted { .. }) && known.tick < cut
         };
@@ -81,8 +81,12 @@ impl ChangeDraft<'_> {
             return Vec::new();
         }
         let order = self.order.as_deref().unwrap_or(self.old_order());
-        let stays: HashSet<&SyncId> =
-            seals.iter().flat_map(|seal| &seal.items).chain(order).chain(self.brought()).collect();
+        let stays: HashSet<&SyncId> = seals
+            .iter()
+            .flat_map(|seal| &seal.items)
+            .chain(order)
+            .chain(self.changed_ids())
+            .collect();
         let chain = &self.snapshot.state.archives;
         let may_leave = |(at, known): &(usize, &LedgerEntry)| {
             let goes =
@@ -134,7 +138,7 @@ impl ChangeDraft<'_> {
     }
 }
 
-/// Of a history what conflicts are detected by, and what the next update counts on from.
+/// Returns the part of an item's history that detecting conflicts and numbering the next update need.
 fn cut(known: &LedgerEntry) -> History {
     let mut history = known.history.clone();
     sync::truncate(&mut history, 1);
@@ -160,9 +164,11 @@ mod tests {
     }
 
     /// At the end of the time that tombstones are kept, of a thousand items.
-    fn with_round<T>(snapshot: &Snapshot, look: impl FnOnce(&Observation<'_>) -> T) -> T {
+    fn with_observation<T>(snapshot: &Snapshot, look: impl FnOnce(&Observation<'_>) -> T) -> T {
         let now = Time::from_unix(1_767_225_600 + 200 * 86_400);
-        testing::with_round(snapshot, now, |round| look(&Observation { items: 1000, ..*round }))
+        testing::with_observation(snapshot, now, |observation| {
+            look(&Observation { items: 1000, ..*observation })
+        })
     }
 
     #[test]
@@ -170,7 +176,9 @@ mod tests {
         let tick = part(1, None).known[0].tick;
         let leaves = |after: Option<Tick>| {
             let snapshot = part(1, after);
-            with_round(&snapshot, |round| ChangeDraft::new(round, &snapshot).surplus(&[]).len())
+            with_observation(&snapshot, |observation| {
+                ChangeDraft::new(observation, &snapshot).surplus(&[]).len()
+            })
         };
         assert_eq!((leaves(None), leaves(Some(tick))), (0, 1));
     }
@@ -181,7 +189,7 @@ mod tests {
         let text = rss(post);
         let asks = |living: u32| -> LedgerQuery {
             let snapshot = part(living, None);
-            with_round(&snapshot, |round| ledger_query(round, &[&read(&text)]))
+            with_observation(&snapshot, |observation| ledger_query(observation, &[&read(&text)]))
         };
         assert_eq!(asks(998).oldest, 0);
         assert!(asks(999).oldest > 1 && !asks(999).whole);

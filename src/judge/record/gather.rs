@@ -55,7 +55,7 @@ impl AggregateSource {
         }
     }
 
-    /// The same with what is asked of its ledger, which is not kept.
+    /// Adds the ids of minted, redacted and discarded items, so that the ledger itself need not be kept.
     pub fn with_ledger(mut self, known: &[LedgerEntry]) -> Self {
         let ids = |wanted: fn(&LedgerEntry) -> bool| {
             known.iter().filter(move |known| wanted(known)).map(|known| known.id.clone())
@@ -78,7 +78,6 @@ impl AggregateSource {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct LeftOut {
     pub source: FeedName,
-    /// The item.
     #[serde(rename = "sync_id")]
     pub id: SyncId,
     /// Why not, or what of it, as a sentence.
@@ -89,17 +88,17 @@ pub struct LeftOut {
 /// nothing yet included; what came from another one leaves the reader view. Says what was not taken, at
 /// most as much as a merge notes.
 pub fn gather(
-    round: &Observation<'_>,
+    observation: &Observation<'_>,
     all: &[FeedName],
     sources: &[AggregateSource],
 ) -> (Verdict, Vec<LeftOut>) {
-    let first = Snapshot::untouched(Format::Atom10, round.now);
-    let snapshot = round.snapshot.unwrap_or(&first);
+    let first = Snapshot::untouched(Format::Atom10, observation.now);
+    let snapshot = observation.snapshot.unwrap_or(&first);
     let places: HashMap<SyncId, usize> =
         snapshot.known.iter().enumerate().map(|(at, known)| (known.id.clone(), at)).collect();
-    let mut draft = ChangeDraft::new(round, snapshot);
+    let mut draft = ChangeDraft::new(observation, snapshot);
     let mut merging = Merging::new(&mut draft, &places);
-    merging.is_ours = true;
+    merging.is_internal = true;
     let mut left_out = Vec::new();
     let holders = IdHolders::new(snapshot, all, sources);
     let shown: HashSet<&SyncId> = sources.iter().flat_map(|source| &source.current).collect();
@@ -179,8 +178,8 @@ const fn is_redacted(item: &Item) -> bool {
     matches!(item.standing, ItemStatus::Redacted { .. })
 }
 
-/// Offers an item, where its source may change it: an item's first source owns its id. `is_listed`: a source shows it,
-/// which one does not that waits for evidence that it is gone.
+/// Offers an item to the merge, if its source may change it: an item's first source owns its id. `is_listed`: the
+/// reader view of some source shows the item.
 fn offer(
     merging: &mut Merging<'_, '_>,
     all: &[FeedName],
@@ -214,7 +213,7 @@ fn offer(
         return;
     }
     let winner = &item.shared.winner;
-    let said = Incoming {
+    let incoming = Incoming {
         version: winner.with(()),
         conflicts: item.shared.conflicts.clone(),
         sse091: item.sse091,
@@ -222,7 +221,7 @@ fn offer(
     };
     let markup = credited(&winner.data, &source.credit);
     merging.merge_offer(&Offer {
-        said: &said,
+        incoming: &incoming,
         body: OfferedBody::Item(&markup),
         published_id: Some(own.as_ref().unwrap_or(&item.published_id)),
         origin,

@@ -38,7 +38,7 @@ fn joined(head: &Head, title: impl Fn(&str) -> u64) -> u64 {
 
 /// Takes in the head of a document, and tells a change of it where that may be told now.
 pub(super) fn take_in(draft: &mut ChangeDraft<'_>, head: &Head) {
-    let now = draft.round.aged;
+    let now = draft.observation.running_now;
     let (print, shape) = (print(head), shape(head));
     let told = &mut draft.state.told;
     // Fingerprints of another scheme say nothing of a change.
@@ -66,7 +66,7 @@ pub(super) fn take_in(draft: &mut ChangeDraft<'_>, head: &Head) {
 /// Tells what the head says where that is not told yet and the day has not had as many changes as a
 /// day may have.
 pub(super) fn tell(draft: &mut ChangeDraft<'_>) {
-    let (now, limit) = (draft.round.aged, draft.round.versions_per_day);
+    let (now, limit) = (draft.observation.running_now, draft.observation.versions_per_day);
     let told = &mut draft.state.told;
     if told.told == told.latest || !admits(told.made, now, limit) {
         return;

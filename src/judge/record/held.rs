@@ -13,23 +13,24 @@ use tidegate_core::model::{
 
 /// What the brake makes of a document.
 pub(super) enum HoldDecision {
-    /// It goes through, and shows that what was held, if anything was, was none of the feed's.
+    /// The document passes without a hold. It disproves earlier held documents, so the entries kept of them are
+    /// dropped.
     Free,
-    /// It goes through and ends a hold. `theirs`: the feed is another one from now on, so that what
-    /// was held as another feed's is its own.
+    /// The document is believed, which ends a hold; the entries kept of held documents are released. `theirs`: the hold
+    /// was `other-feed`, so entries kept as another feed's are released as well.
     Ends { theirs: bool },
-    /// It is held, for this reason. `keeps`: whether what is new in it is kept.
+    /// The document is held, for this reason. `keeps`: whether its new entries are kept.
     Held { reason: String, keeps: bool },
 }
 
 /// Whether what was held before came from another address.
 pub(super) fn has_moved(draft: &ChangeDraft<'_>) -> bool {
-    let source = draft.round.source();
+    let source = draft.observation.source();
     let before = draft.snapshot.state.hold.as_ref().map_or(0, |hold| hold.source);
     before != 0 && source != 0 && before != source
 }
 
-/// Applies the brake. `beside`: what there is to say against what the document led to.
+/// Applies the brake. `beside`: why the complete feed must be held, if so; used if the document itself passes.
 pub(super) fn hold(
     window: &WindowShift<'_>,
     prints: BodyPrints,
@@ -77,7 +78,7 @@ pub(super) fn hold(
         observations: seen.map_or(0, |hold| hold.observations).saturating_add(1),
         documents: same.map_or(0, |hold| hold.documents).saturating_add(u32::from(another)),
         body,
-        source: draft.round.source(),
+        source: draft.observation.source(),
         kept: before.map_or(0, |hold| hold.kept),
         decision: None,
     };
@@ -93,7 +94,7 @@ pub(super) fn hold(
 /// A document that shares nothing, of a feed that did: where it lists nothing of what that had, it is
 /// held like that of a plain feed (a login page's feed, a parked address, an accident).
 pub(super) fn hold_whole(
-    round: &Observation<'_>,
+    observation: &Observation<'_>,
     snapshot: &Snapshot,
     document: &FeedDocument<'_>,
     prints: BodyPrints,
@@ -102,15 +103,15 @@ pub(super) fn hold_whole(
     let shared = |known: &LedgerEntry| {
         known.origin == Origin::Upstream && known.standing == ItemStatus::Current
     };
-    if shares || round.options.sharing.local || !snapshot.known.iter().any(shared) {
+    if shares || observation.options.sharing.local || !snapshot.known.iter().any(shared) {
         return None;
     }
-    let matching = same_item::matching(snapshot, document, round.options);
+    let matching = same_item::matching(snapshot, document, observation.options);
     if !matching.pairs.is_empty() {
         return None;
     }
-    let window = WindowShift::new(round.judge_input(snapshot, document, &matching, &[]));
-    let mut draft = ChangeDraft::new(round, snapshot);
+    let window = WindowShift::new(observation.judge_input(snapshot, document, &matching, &[]));
+    let mut draft = ChangeDraft::new(observation, snapshot);
     match hold(&window, prints, &mut draft, None) {
         HoldDecision::Held { reason, .. } => Some(draft.into_verdict(Some(reason))),
         _ => None,

@@ -12,7 +12,6 @@ use tidegate_core::model::{Completeness, FeedDocument, Format, HeldEntry, Snapsh
 
 /// An entry that comes out with the document that ends a hold, which does not have it.
 pub(super) struct ReleasedEntry {
-    /// The entry.
     pub(super) kept: HeldEntry,
     /// What it calls itself.
     pub(super) native: String,
@@ -27,7 +26,7 @@ pub(super) fn keep(input: &JudgeInput<'_>, draft: &mut ChangeDraft<'_>, news: &[
         kept.retain(|kept| !kept.foreign);
     }
     let document = input.document;
-    let seen = same_item::matching(&ledger(&kept, draft), document, draft.round.options);
+    let seen = same_item::matching(&ledger(&kept, draft), document, draft.observation.options);
     for pair in &seen.pairs {
         if let (Some(kept), Some(entry)) =
             (kept.get_mut(pair.known), document.entries.get(pair.entry))
@@ -91,7 +90,7 @@ pub(super) fn released(
     if kept.is_empty() {
         return Vec::new();
     }
-    let there = same_item::matching(&ledger(&kept, draft), document, draft.round.options);
+    let there = same_item::matching(&ledger(&kept, draft), document, draft.observation.options);
     let mut at = 0..;
     kept.retain(|_| at.next().is_some_and(|at| there.missing.contains(&at)));
     // What stays is looked at as if it stood below the document, so that an entry whose item is in
@@ -99,12 +98,12 @@ pub(super) fn released(
     let shown = document.entries.len();
     let mut joined = document.clone();
     joined.entries.extend(kept.iter().map(|kept| kept.entry.clone()));
-    let found = same_item::matching(snapshot, &joined, draft.round.options);
-    let said = |native: &str| document.tombstones.iter().any(|t| t.native_id == native);
+    let found = same_item::matching(snapshot, &joined, draft.observation.options);
+    let is_deleted = |native: &str| document.tombstones.iter().any(|t| t.native_id == native);
     let new = found.fresh.iter().filter_map(|at| {
         let kept = kept.get(at.checked_sub(shown)?)?.clone();
         let native = found.names.get(*at)?.clone();
-        (!said(&native)).then_some(ReleasedEntry { kept, native })
+        (!is_deleted(&native)).then_some(ReleasedEntry { kept, native })
     });
     new.collect()
 }
@@ -118,6 +117,6 @@ fn ledger(kept: &[HeldEntry], draft: &ChangeDraft<'_>) -> Snapshot {
         let native = same_item::native(entry);
         Some(newcomer(entry, &native, id, |_| false, draft))
     });
-    let nothing = Snapshot::untouched(Format::Atom10, draft.round.now);
+    let nothing = Snapshot::untouched(Format::Atom10, draft.observation.now);
     Snapshot { known: known.collect(), ..nothing }
 }

@@ -26,97 +26,97 @@ use tidegate_core::model::{
 
 /// Takes in a document that differs from the last one.
 pub fn take_in(
-    round: &Observation<'_>,
+    observation: &Observation<'_>,
     document: &FeedDocument<'_>,
     prints: BodyPrints,
 ) -> Result<Verdict, ObservationError> {
-    take_in_shared(round, document, &Peers::default(), prints)
+    take_in_shared(observation, document, &Peers::default(), prints)
 }
 
 /// The same with what the round has beside a document whose publisher shares its items.
 pub fn take_in_shared<'a>(
-    round: &Observation<'_>,
+    observation: &Observation<'_>,
     document: &FeedDocument<'a>,
     peers: &Peers<'a>,
     prints: BodyPrints,
 ) -> Result<Verdict, ObservationError> {
-    let first = Snapshot::untouched(document.format, round.now);
-    let snapshot = round.snapshot.unwrap_or(&first);
-    let rest = redacted_filter::without(round, snapshot, document);
+    let first = Snapshot::untouched(document.format, observation.now);
+    let snapshot = observation.snapshot.unwrap_or(&first);
+    let rest = redacted_filter::without(observation, snapshot, document);
     let document = rest.as_ref().unwrap_or(document);
-    if let Some(verdict) = held::hold_whole(round, snapshot, document, prints) {
+    if let Some(verdict) = held::hold_whole(observation, snapshot, document, prints) {
         return Ok(verdict);
     }
-    let rest =
-        peers.complete.and_then(|complete| redacted_filter::without(round, snapshot, complete));
+    let rest = peers
+        .complete
+        .and_then(|complete| redacted_filter::without(observation, snapshot, complete));
     let peers = Peers { complete: rest.as_ref().or(peers.complete), ..*peers };
-    let doubt = DocumentDoubt::new(round, document, peers.complete, prints);
-    judge_shared(round, snapshot, document, &peers, doubt)
+    let doubt = DocumentDoubt::new(observation, document, peers.complete, prints);
+    judge_shared(observation, snapshot, document, &peers, doubt)
 }
 
 /// Merges what a document shares, and judges the rest.
 fn judge_shared(
-    round: &Observation<'_>,
+    observation: &Observation<'_>,
     snapshot: &Snapshot,
     document: &FeedDocument<'_>,
     peers: &Peers<'_>,
     doubt: DocumentDoubt<'_>,
 ) -> Result<Verdict, ObservationError> {
-    let parts = shared::parts(snapshot, document, peers.complete);
-    let Some(parts) = &parts else {
-        let draft = ChangeDraft::new(round, snapshot);
+    let split = shared::split_document(snapshot, document, peers.complete);
+    let Some(split) = &split else {
+        let draft = ChangeDraft::new(observation, snapshot);
         return judge_plain(document, doubt, snapshot, draft, None, &[], None);
     };
-    let mut draft = ChangeDraft::new(round, &parts.whole);
-    let mut report = shared::merge(&mut draft, parts, document, peers, &doubt);
+    let mut draft = ChangeDraft::new(observation, &split.whole);
+    let mut report = shared::merge(&mut draft, split, document, peers, &doubt);
     if !report.refused.is_empty() {
         // What its sync says is not believed: the entries count as plain ones.
         let document = shared::without(document, &report.refused);
         let complete = peers.complete.map(|complete| shared::without(complete, &report.refused));
         let peers = Peers { complete: complete.as_ref(), ..*peers };
-        let mut verdict = match held::hold_whole(round, snapshot, &document, doubt.body) {
+        let mut verdict = match held::hold_whole(observation, snapshot, &document, doubt.body) {
             Some(held) => held,
-            None => judge_shared(round, snapshot, &document, &peers, doubt)?,
+            None => judge_shared(observation, snapshot, &document, &peers, doubt)?,
         };
         report.notes.append(&mut verdict.notes);
         report.notes.dedup();
         return Ok(Verdict { notes: report.notes, ..verdict });
     }
-    // What was not taken because it is not known yet whose it is must come again, and so must what
-    // may be broken.
+    // Entries whose owner is not known yet, or that may be broken, must be offered again.
     let is_whole = report.asks.is_empty() && !doubt.is_doubted;
     let (mut gone, mut braked) = (Vec::new(), None);
     if is_whole {
-        shared::catch_up(&mut draft.state, round.snapshot, document, peers);
+        shared::catch_up(&mut draft.state, observation.snapshot, document, peers);
         (gone, braked) = shared::discarded(&draft, document, peers);
     }
-    let (plain, split) = (&parts.plain, Some(parts));
-    let verdict = judge_plain(&parts.document, doubt, plain, draft, split, &gone, braked)?;
+    let plain = &split.plain;
+    let verdict = judge_plain(&split.document, doubt, plain, draft, Some(split), &gone, braked)?;
     Ok(Verdict { notes: report.notes, asks: report.asks, ..verdict })
 }
 
-/// Judges a document that says nothing of sharing, or the part of one that does not, over what is known of such, in a
-/// draft with what was merged, over everything that is known. `parts`: the whole document, taken apart, where something
-/// is shared; `gone`: what is to be discarded; `braked`: why that is held first.
+/// Judges the plain entries of a document. `snapshot`: the items that are not shared; `draft`: a draft over the whole
+/// ledger, which already contains the merged items; `split`: the split document, if it or the ledger has shared items;
+/// `gone`: the items to discard; `braked`: why the document is held before they are discarded.
 fn judge_plain<'a>(
     document: &FeedDocument<'_>,
     mut doubt: DocumentDoubt<'_>,
     snapshot: &'a Snapshot,
     mut draft: ChangeDraft<'a>,
-    parts: Option<&'a SharedSplit<'a>>,
+    split: Option<&'a SharedSplit<'a>>,
     gone: &[usize],
     braked: Option<Braked>,
 ) -> Result<Verdict, ObservationError> {
-    let round = draft.round;
-    let matching = same_item::matching(snapshot, document, round.options);
+    let observation = draft.observation;
+    let matching = same_item::matching(snapshot, document, observation.options);
     let found = draft.snapshot.size() + matching.fresh.len();
     check_size(found)?;
     let believed = doubt.doubt_plain(snapshot, document, &matching);
     let document = believed.as_ref().unwrap_or(document);
-    let compared = compare(round, snapshot, document, &matching.pairs);
+    let compared = compare(observation, snapshot, document, &matching.pairs);
     let is_changed: Vec<bool> =
         compared.iter().map(|c| c.as_ref().is_some_and(ChangedEntry::is_edit)).collect();
-    let input = round.judge_input(snapshot, document, &matching, &is_changed);
+    let input = observation.judge_input(snapshot, document, &matching, &is_changed);
     let window = WindowShift::new(input);
     let waits = |at: usize| document.entries.get(at).is_some_and(|entry| doubt.waits(entry));
     let pairs = matching.pairs.iter().copied().zip(compared);
@@ -125,7 +125,7 @@ fn judge_plain<'a>(
     let fresh = matching.fresh.iter().copied().filter(|at| !waits(*at));
     let fresh: Vec<usize> = fresh.collect();
     doubt.note(&mut draft, document);
-    let left = match held::hold(&window, doubt.body, &mut draft, braked) {
+    let released = match held::hold(&window, doubt.body, &mut draft, braked) {
         HoldDecision::Held { reason, keeps } => {
             held::learn(&mut draft, &pairs);
             let mut news = Vec::new();
@@ -140,37 +140,37 @@ fn judge_plain<'a>(
                 let until = &draft.snapshot.state.upstream_until;
                 draft.state.upstream_until.clone_from(until);
             }
-            let mut taken = DocumentIntake::new(draft, window, parts);
-            taken.fresh(&news, Vec::new());
-            taken.order_while_held();
-            return Ok(taken.draft.into_verdict(Some(reason)));
+            let mut intake = DocumentIntake::new(draft, window, split);
+            intake.create_items(&news, Vec::new());
+            intake.order_while_held();
+            return Ok(intake.draft.into_verdict(Some(reason)));
         }
         HoldDecision::Ends { theirs } => released(snapshot, document, &draft, theirs),
         HoldDecision::Free => Vec::new(),
     };
     shared::discard(&mut draft, gone, shared::UNLISTED);
-    check_size(found + left.len())?;
-    let mut taken = DocumentIntake::new(draft, window, parts);
-    taken.moved = super::outline_moves::moved(snapshot, document, &pairs);
+    check_size(found + released.len())?;
+    let mut intake = DocumentIntake::new(draft, window, split);
+    intake.moved = super::outline_moves::moved(snapshot, document, &pairs);
     for (pair, compared) in pairs {
-        taken.pair(pair, compared);
+        intake.update_item(pair, compared);
     }
-    taken.fresh(&fresh, left);
+    intake.create_items(&fresh, released);
     if document.completeness == Completeness::Full && !document.lists_changes() {
-        taken.missing();
+        intake.judge_missing();
     }
-    rate_limited::come_out(&mut taken.draft, snapshot);
-    taken.document(doubt.body);
-    let mut verdict = taken.draft.into_verdict(None);
+    rate_limited::publish_waiting(&mut intake.draft, snapshot);
+    intake.update_feed(doubt.body);
+    let mut verdict = intake.draft.into_verdict(None);
     verdict.doubt = doubt.describe();
     if verdict.doubt.is_some() {
-        let soon = crate::document::next_look(round.now);
-        verdict.look_again = Some(verdict.look_again.map_or(soon, |at| at.min(soon)));
+        let soon = crate::document::next_poll_of_held(observation.now);
+        verdict.decision_due = Some(verdict.decision_due.map_or(soon, |at| at.min(soon)));
     }
     Ok(verdict)
 }
 
-/// A document that is being taken in.
+/// The items and the draft while a document is taken in.
 struct DocumentIntake<'a> {
     draft: ChangeDraft<'a>,
     window: WindowShift<'a>,
@@ -178,7 +178,7 @@ struct DocumentIntake<'a> {
     ids: HashMap<usize, SyncId>,
     /// The entries that were moved within a list.
     moved: HashSet<usize>,
-    /// The whole document, taken apart, where it shares items.
+    /// The split document, if it or the ledger has shared items.
     shared: Option<&'a SharedSplit<'a>>,
 }
 
@@ -192,8 +192,8 @@ impl<'a> DocumentIntake<'a> {
         Self { draft, window, ids, moved, shared }
     }
 
-    fn pair(&mut self, pair: MatchedEntry, compared: Option<ChangedEntry<'_>>) {
-        let (document, round) = (self.window.input.document, self.draft.round);
+    fn update_item(&mut self, pair: MatchedEntry, compared: Option<ChangedEntry<'_>>) {
+        let (document, observation) = (self.window.input.document, self.draft.observation);
         let (Some(entry), Some(known)) =
             (document.entries.get(pair.entry), self.window.input.snapshot.known.get(pair.known))
         else {
@@ -225,20 +225,20 @@ impl<'a> DocumentIntake<'a> {
         if known.is_evicted() {
             // Of what left the ledger nothing was there to compare with. It comes back as itself, under its ids.
             self.draft.change(pair.known, |item| {
-                resemble(item, entry, round);
-                (item.bytes, item.origin) = (news::bytes_print(entry), Origin::default());
+                resemble(item, entry, observation);
+                (item.bytes, item.origin) = (news::hash_entry(entry), Origin::default());
             });
         } else if let Some(compared) = compared {
             self.draft.change(pair.known, |item| {
                 describe(item, entry);
-                compared.apply_to(item, round.aged);
+                compared.apply_to(item, observation.running_now);
             });
         } else if known.noise.held {
             self.draft.change(pair.known, |item| item.noise.held = false);
         }
         // What is missing and slides off before it is there again has gone as well.
         if known.absence.is_some() || known.standing != standing {
-            self.draft.change(pair.known, |item| item.came = round.aged);
+            self.draft.change(pair.known, |item| item.came = observation.running_now);
         }
         let left = match known.standing {
             ItemStatus::Evicted { deleted: false, .. } => {
@@ -251,16 +251,16 @@ impl<'a> DocumentIntake<'a> {
             ItemStatus::Discarded { .. } => Some((EventKind::Undeleted, " after it was discarded")),
             _ => None,
         };
-        let said = match left {
+        let details = match left {
             Some((kind, when)) => {
                 Some(EventDetails::new(kind, format!("it is in the document again{when}")))
             }
             None if changes.is_empty() => rate_limited::due(&self.draft, pair.known, false),
             None => rate_limited::admit(&mut self.draft, pair.known, changes),
         };
-        if let Some(said) = said {
+        if let Some(details) = details {
             let markup = tidegate_format::parse::own(document, entry);
-            if self.draft.update(pair.known, standing.clone(), Some(markup), said) {
+            if self.draft.update(pair.known, standing.clone(), Some(markup), details) {
                 return;
             }
             if known.is_evicted() {
@@ -276,9 +276,9 @@ impl<'a> DocumentIntake<'a> {
             });
         }
         if is_back && matches!(known.standing, ItemStatus::Retired { .. }) {
-            let said =
+            let details =
                 EventDetails::new(EventKind::Returned, "it is in the document again, unchanged");
-            self.draft.event(pair.known, said);
+            self.draft.event(pair.known, details);
         }
         if has_new_bytes {
             let markup = tidegate_format::parse::own(document, entry);
@@ -293,21 +293,21 @@ impl<'a> DocumentIntake<'a> {
         let keeps = !pair.basis.is_same_but_for_query();
         self.draft.change(pair.known, |item| item.rename(native, keeps));
         let reason = format!("known by {}", pair.basis.describe());
-        let said = EventDetails {
+        let details = EventDetails {
             old_native_id: Some(old),
             ..EventDetails::new(EventKind::Rekeyed, reason)
         };
-        self.draft.event(pair.known, said);
+        self.draft.event(pair.known, details);
     }
 
-    /// Makes items of what is new, and of what was seen only while the feed was held.
-    fn fresh(&mut self, fresh: &[usize], left: Vec<ReleasedEntry>) {
-        if fresh.is_empty() && left.is_empty() {
+    /// Creates items of the new entries, and of those that were seen only while the feed was held.
+    fn create_items(&mut self, fresh: &[usize], released: Vec<ReleasedEntry>) {
+        if fresh.is_empty() && released.is_empty() {
             return;
         }
         let mut ids = NewIds::new(&self.draft);
         let (document, names) = (self.window.input.document, &self.window.input.matching.names);
-        let reason = match self.draft.round.snapshot {
+        let reason = match self.draft.observation.snapshot {
             None => "in the first document",
             Some(_) => "not seen before",
         };
@@ -321,14 +321,14 @@ impl<'a> DocumentIntake<'a> {
             if self.window.is_older(*at) {
                 let standing = ItemStatus::Older { since: known.first_seen };
                 let reason = "it came in below the old end, and is older than all that was known";
-                let said = EventDetails::new(EventKind::Backfilled, reason);
-                self.draft.create(LedgerEntry { standing, ..known }, markup, said);
+                let details = EventDetails::new(EventKind::Backfilled, reason);
+                self.draft.create(LedgerEntry { standing, ..known }, markup, details);
                 continue;
             }
             self.ids.insert(*at, known.id.clone());
             self.draft.create(known, markup, EventDetails::new(EventKind::Created, reason));
         }
-        for ReleasedEntry { kept, native } in left {
+        for ReleasedEntry { kept, native } in released {
             let Ok(known) = ids.newcomer(&self.draft, &kept.entry, &native) else { continue };
             let markup = tidegate_format::parse::own(document, &kept.entry);
             let markup = Markup { format: kept.format, ..markup };
@@ -336,7 +336,7 @@ impl<'a> DocumentIntake<'a> {
         }
     }
 
-    fn missing(&mut self) {
+    fn judge_missing(&mut self) {
         // They were listed below what readers are shown: nobody is told that they went.
         for at in &self.window.below_gone {
             self.draft.change(*at, |item| {
@@ -345,7 +345,7 @@ impl<'a> DocumentIntake<'a> {
                 }
             });
         }
-        for (at, absence) in crate::hole::missing(&self.window) {
+        for (at, absence) in crate::hole::find_missing(&self.window) {
             if !conclude(&mut self.draft, at, &absence, absence.observations) {
                 self.draft.change(at, |item| item.absence = Some(absence));
             }
@@ -356,7 +356,7 @@ impl<'a> DocumentIntake<'a> {
     fn listed(&self) -> Vec<SyncId> {
         let entries = 0..self.window.input.document.entries.len();
         match self.shared {
-            Some(parts) => shared::listed(parts, &self.ids),
+            Some(split) => shared::listed(split, &self.ids),
             None => entries.filter_map(|at| self.ids.get(&at).cloned()).collect(),
         }
     }
@@ -373,21 +373,21 @@ impl<'a> DocumentIntake<'a> {
         self.draft.set_order(order);
     }
 
-    /// The order, the skeleton and the feed's state.
-    fn document(&mut self, prints: BodyPrints) {
+    /// Updates the order, the skeleton and the feed's state.
+    fn update_feed(&mut self, prints: BodyPrints) {
         let document = self.window.input.document;
         let full = document.completeness == Completeness::Full;
         let listed = self.listed();
-        let has_own = self.draft.round.options.sharing.local;
+        let has_own = self.draft.observation.options.sharing.local;
         let order = if self.shared.is_some() && document.lists_changes() && full && !has_own {
             shared::by_changes(&mut self.draft, &listed, is_list(document))
         } else {
             shared::order(&mut self.draft, &listed, full, true)
         };
-        let first = self.draft.round.snapshot.is_none();
+        let first = self.draft.observation.snapshot.is_none();
         let skeleton = head::skeleton_print(document);
         let draft = &mut self.draft;
-        if draft.round.options.sharing.local {
+        if draft.observation.options.sharing.local {
             // A feed of our own is called what its operator says, whoever shares it.
             super::local::begin(draft);
         } else if first || (full && skeleton != self.window.input.snapshot.state.head) {
@@ -400,20 +400,20 @@ impl<'a> DocumentIntake<'a> {
         draft.state.wire = prints.wire;
         draft.state.body = prints.body;
         if full {
-            if !draft.round.options.sharing.local {
+            if !draft.observation.options.sharing.local {
                 draft.state.format = document.format;
                 head::take_in(draft, &document.head);
             }
             draft.state.says_complete = document.head.complete;
             draft.state.site = document.head.link.clone().or_else(|| document.head.id.clone());
-            let source = draft.round.source();
+            let source = draft.observation.source();
             if source != 0 && source != draft.state.source {
                 if draft.state.source != 0 {
-                    draft.state.source_since = Some(draft.round.aged);
+                    draft.state.source_since = Some(draft.observation.running_now);
                 }
                 draft.state.source = source;
             }
-            if self.shared.is_none_or(|parts| !parts.is_all_shared()) {
+            if self.shared.is_none_or(|split| !split.is_all_shared()) {
                 character::learn(&mut draft.state.character, &self.window);
             }
         }

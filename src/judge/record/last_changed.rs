@@ -1,5 +1,5 @@
-//! Since when each item is shown as it is, and what no list of entries can say: what a reader who
-//! comes back with an earlier document has to be told (RFC 3229 with the manipulation `feed`).
+//! What deltas of the reader view need (RFC 3229 with the manipulation `feed`): the render revision since which each
+//! item is shown unchanged (`touched`), and the first one from which a delta can express every change (`deltas_from`).
 
 use super::draft::ChangeDraft;
 use foldhash::{HashMap, HashSet, HashSetExt as _};
@@ -10,7 +10,7 @@ use tidegate_core::model::{Family, Order, SyncId};
 pub(super) fn note(draft: &mut ChangeDraft<'_>) {
     let render = draft.state.render_revision;
     let mut anew = arrivals(draft);
-    anew.extend(draft.brought().cloned());
+    anew.extend(draft.changed_ids().cloned());
     if is_rearranged(draft, &anew) || (draft.deletes() && has_no_tombstones(draft)) {
         draft.state.deltas_from = render;
     }
@@ -33,7 +33,7 @@ fn arrivals(draft: &ChangeDraft<'_>) -> HashSet<SyncId> {
 /// as in a ranking, a reader must see it.
 fn is_rearranged(draft: &ChangeDraft<'_>, anew: &HashSet<SyncId>) -> bool {
     let Some(order) = &draft.order else { return false };
-    if !matches!(draft.round.options.order, Order::Auto | Order::None) {
+    if !matches!(draft.observation.options.order, Order::Auto | Order::None) {
         // Whoever has the items has their order: it is that of their dates.
         return false;
     }

@@ -35,14 +35,12 @@ use xxhash_rust::xxh3::Xxh3;
 pub enum Act {
     /// A new item (section 3.1). `noconflicts` is said now or never (section 2.4).
     Create {
-        /// What it says.
         entry: CheckedEntry,
         /// Whether its conflicts are dropped by everybody.
         noconflicts: Option<bool>,
     },
     /// Another version of an item (section 3.2).
     Change {
-        /// The item.
         id: SyncId,
         how: ItemAct,
         /// How often it was updated, as far as the author knows.
@@ -50,7 +48,6 @@ pub enum Act {
     },
     /// Conflicts are resolved (section 3.4).
     Resolve {
-        /// The item.
         id: SyncId,
         /// What is kept.
         keep: Resolution,
@@ -96,13 +93,11 @@ impl Act {
 /// What was done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acted {
-    /// The item.
     pub id: SyncId,
     /// How often it was updated.
     pub updates: Count,
     /// The tick of its version.
     pub tick: Tick,
-    /// Whether it is a tombstone.
     pub deleted: bool,
     /// How many versions are still in conflict with it.
     pub conflicts: u32,
@@ -111,7 +106,6 @@ pub struct Acted {
 /// Why nothing was done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ActError {
-    /// The feed has no such item.
     #[error("the feed {0} has no item of that sync id")]
     Unknown(FeedName),
     /// The feed, or the item, is somebody else's.
@@ -120,23 +114,14 @@ pub enum ActError {
          of a feed with local = true, can be changed here"
     )]
     NotLocal(FeedName),
-    /// Its text was removed.
     #[error("the text of this item was removed here for good, so it cannot be changed any more")]
     Redacted,
-    /// Another item bears that id.
     #[error("the id {id:?} is that of the item {item}; change that one, or give another id")]
-    Taken {
-        id: String,
-        /// The item that bears it.
-        item: SyncId,
-    },
-    /// It is a tombstone.
+    Taken { id: String, item: SyncId },
     #[error("the item is deleted; restore it first")]
     Deleted,
-    /// It is none.
     #[error("the item is not deleted, so there is nothing to restore")]
     Lives,
-    /// It was changed meanwhile.
     #[error("the item was updated meanwhile: it is at {found}, not at {expected}; look again")]
     Stale {
         /// What the author knew of.
@@ -154,7 +139,6 @@ pub enum ActError {
     /// No id can be made for it.
     #[error("no id can be made for it: {0}")]
     Id(#[from] ValueError),
-    /// The ledger is full.
     #[error("the feed has {ITEMS_LIMIT} items, which is the limit; purge it or begin another")]
     Full,
 }
@@ -163,18 +147,20 @@ pub enum ActError {
 type Own = Shared<Option<Markup>>;
 
 /// Does what is asked, or says why not. The verdict has a change in it.
-pub fn act(round: &Observation<'_>, act: &Act) -> Result<(Verdict, Acted), ActError> {
+pub fn act(observation: &Observation<'_>, act: &Act) -> Result<(Verdict, Acted), ActError> {
     if let Act::Create { entry, noconflicts } = act {
-        return create(round, entry, *noconflicts);
+        return create(observation, entry, *noconflicts);
     }
-    let unknown = || ActError::Unknown(round.feed.clone());
-    let (Some(snapshot), Some(id)) = (round.snapshot, act.id()) else { return Err(unknown()) };
+    let unknown = || ActError::Unknown(observation.feed.clone());
+    let (Some(snapshot), Some(id)) = (observation.snapshot, act.id()) else {
+        return Err(unknown());
+    };
     let index = snapshot.position(id).ok_or_else(unknown)?;
     let known = snapshot.known.get(index).ok_or_else(unknown)?;
     if known.is_redacted() {
         return Err(ActError::Redacted);
     }
-    let at = At { round, snapshot, index, known };
+    let at = At { observation, snapshot, index, known };
     match act {
         Act::Change { how, expected, .. } => at.change(how, *expected),
         Act::Resolve { keep, conflicts, expected, .. } => {
@@ -196,23 +182,23 @@ pub fn tag<D>(item: &Shared<D>) -> String {
 }
 
 fn create(
-    round: &Observation<'_>,
+    observation: &Observation<'_>,
     entry: &CheckedEntry,
     noconflicts: Option<bool>,
 ) -> Result<(Verdict, Acted), ActError> {
-    if !round.options.sharing.local {
-        return Err(ActError::NotLocal(round.feed.clone()));
+    if !observation.options.sharing.local {
+        return Err(ActError::NotLocal(observation.feed.clone()));
     }
-    let first = Snapshot::untouched(Format::Atom10, round.now);
-    let snapshot = round.snapshot.unwrap_or(&first);
+    let first = Snapshot::untouched(Format::Atom10, observation.now);
+    let snapshot = observation.snapshot.unwrap_or(&first);
     if snapshot.known.len() >= ITEMS_LIMIT {
         return Err(ActError::Full);
     }
-    let mut draft = ChangeDraft::new(round, snapshot);
-    if round.snapshot.is_none() {
+    let mut draft = ChangeDraft::new(observation, snapshot);
+    if observation.snapshot.is_none() {
         open::begin(&mut draft);
     }
-    let (known, markup) = entry.read(round.now, |format, entry| {
+    let (known, markup) = entry.read(observation.now, |format, entry| {
         if let Some(id) = entry.native_id.as_deref() {
             let bears = |known: &&LedgerEntry| known.native_shown == id || known.published_id == id;
             if let Some(other) = snapshot.known.iter().find(bears) {
@@ -232,7 +218,7 @@ fn create(
 
 /// An item that something is to be done about.
 struct At<'a> {
-    round: &'a Observation<'a>,
+    observation: &'a Observation<'a>,
     snapshot: &'a Snapshot,
     index: usize,
     known: &'a LedgerEntry,
@@ -241,8 +227,8 @@ struct At<'a> {
 impl At<'_> {
     /// Whether it may be changed here, is as its author knows it, and is a tombstone as wanted.
     fn check(&self, expected: Option<Count>, is_tombstone: bool) -> Result<(), ActError> {
-        if !self.round.options.sharing.local && self.known.origin != Origin::Local {
-            return Err(ActError::NotLocal(self.round.feed.clone()));
+        if !self.observation.options.sharing.local && self.known.origin != Origin::Local {
+            return Err(ActError::NotLocal(self.observation.feed.clone()));
         }
         let found = self.known.updates;
         if let Some(expected) = expected.filter(|expected| *expected != found) {
@@ -275,7 +261,7 @@ impl At<'_> {
                 (EventKind::Undeleted, "restored here with a new text", Some(entry))
             }
         };
-        let mut draft = ChangeDraft::new(self.round, self.snapshot);
+        let mut draft = ChangeDraft::new(self.observation, self.snapshot);
         let mut item = self.shared(&draft);
         let markup = entry.map(|entry| self.record_entry(&mut draft, entry)).transpose()?;
         match how {
@@ -293,13 +279,13 @@ impl At<'_> {
         draft: &mut ChangeDraft<'_>,
         entry: &CheckedEntry,
     ) -> Result<Markup, ActError> {
-        let markup = entry.read(self.round.now, |format, entry| {
+        let markup = entry.read(self.observation.now, |format, entry| {
             // What a publisher's document is compared with stays what that document said.
             let is_ours = self.known.origin.is_shared();
             draft.change(self.index, |item| match is_ours {
                 true => {
-                    resemble(item, entry, self.round);
-                    item.bytes = news::bytes_print(entry);
+                    resemble(item, entry, self.observation);
+                    item.bytes = news::hash_entry(entry);
                 }
                 false => describe(item, entry),
             });
@@ -314,7 +300,7 @@ impl At<'_> {
         meant: Option<&[usize]>,
         expected: Option<&str>,
     ) -> Result<(Verdict, Acted), ActError> {
-        let mut draft = ChangeDraft::new(self.round, self.snapshot);
+        let mut draft = ChangeDraft::new(self.observation, self.snapshot);
         let mut item = self.shared(&draft);
         if item.conflicts.is_empty() {
             return Err(ActError::NoConflict);
@@ -336,7 +322,7 @@ impl At<'_> {
             && let Some(markup) = before.get(*number).and_then(|version| version.data.as_ref())
         {
             // It says something else from now on, and says so where it has a date for that.
-            let dated = Amendment { updated: Some(self.round.now), ..Amendment::default() };
+            let dated = Amendment { updated: Some(self.observation.now), ..Amendment::default() };
             let dated = tidegate_format::parse::amended_markup(markup, &dated);
             let markup = dated.as_ref().unwrap_or(markup);
             draft.change(self.index, |item| quote(item, markup));
@@ -357,7 +343,7 @@ impl At<'_> {
     }
 
     /// Makes a version of what the algebra made of the item.
-    fn commit(&self, draft: &mut ChangeDraft<'_>, item: Own, said: EventDetails) {
+    fn commit(&self, draft: &mut ChangeDraft<'_>, item: Own, details: EventDetails) {
         let is_deleted = item.winner.deleted;
         let standing = match (&self.known.standing, is_deleted) {
             (ItemStatus::Retired { .. } | ItemStatus::Older { .. }, false) => {
@@ -365,21 +351,21 @@ impl At<'_> {
             }
             (_, false) => ItemStatus::Current,
             (_, true) if self.known.is_deleted() => self.known.standing.clone(),
-            (_, true) => ItemStatus::Deleted { since: self.round.now },
+            (_, true) => ItemStatus::Deleted { since: self.observation.now },
         };
         let comes = standing == ItemStatus::Current && self.known.is_deleted();
-        draft.share(self.index, item, standing, said);
+        draft.put_shared_version(self.index, item, standing, details);
         if is_deleted {
             draft.take_out_of_view(&self.known.id);
         } else if comes {
-            draft.change(self.index, |item| item.came = self.round.aged);
+            draft.change(self.index, |item| item.came = self.observation.running_now);
             on_top(draft, &self.known.id);
         }
     }
 }
 
 fn done(draft: ChangeDraft<'_>, index: usize) -> Result<(Verdict, Acted), ActError> {
-    let unknown = || ActError::Unknown(draft.round.feed.clone());
+    let unknown = || ActError::Unknown(draft.observation.feed.clone());
     let known = draft.item(index).ok_or_else(unknown)?;
     let acted = Acted {
         id: known.id.clone(),

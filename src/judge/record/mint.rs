@@ -27,8 +27,8 @@ fn sync_id(
 }
 
 /// The sync id that a new item of this native identity gets where none of the feed has it.
-pub(super) fn first_sync_id(round: &Observation<'_>, native: &str) -> Option<SyncId> {
-    sync_id(round.endpoint, round.feed, native, 0).ok()
+pub(super) fn first_sync_id(observation: &Observation<'_>, native: &str) -> Option<SyncId> {
+    sync_id(observation.endpoint, observation.feed, native, 0).ok()
 }
 
 /// What new items of a feed may be called.
@@ -61,7 +61,7 @@ impl NewIds {
         entry: &Entry<'_>,
         native: &str,
     ) -> Result<LedgerEntry, ValueError> {
-        let Observation { endpoint, feed, .. } = draft.round;
+        let Observation { endpoint, feed, .. } = draft.observation;
         let ordinal = self.numbered.entry(native.to_owned()).or_default();
         // Ends: there are more ordinals than ids in use.
         let id = loop {
@@ -70,7 +70,7 @@ impl NewIds {
             if self.used.insert(id.clone()) {
                 break id;
             }
-            // Where one is taken, as many are as bear the identity.
+            // If an ordinal is taken, each item with this identity may have taken one: continue after their number.
             let names = || draft.ledger().map(|known| known.native_shown.clone());
             let bearers = self.bearers.get_or_init(|| crate::count(names()));
             *ordinal = bearers.get(native).map_or(*ordinal, |count| (*ordinal).max(*count));

@@ -14,8 +14,8 @@ pub(super) fn newcomer(
     taken: impl Fn(&str) -> bool,
     draft: &ChangeDraft<'_>,
 ) -> LedgerEntry {
-    let (updates, history) = first_history(&id, draft.stamp(), draft.before(entry));
-    let (now, aged) = (draft.round.now, draft.round.aged);
+    let (updates, history) = first_history(&id, draft.stamp(), draft.max_earlier_updates(entry));
+    let (now, running_now) = (draft.observation.now, draft.observation.running_now);
     let mut known = LedgerEntry {
         native_shown: native.to_owned(),
         published_id: mint::published_id(entry, &id, taken),
@@ -33,24 +33,24 @@ pub(super) fn newcomer(
         extras: None,
         conflicts: 0,
         origin: tidegate_core::model::Origin::default(),
-        first_seen: aged,
-        came: aged,
+        first_seen: running_now,
+        came: running_now,
         standing: ItemStatus::Current,
         absence: None,
         prints: Vec::new(),
-        bytes: news::bytes_print(entry),
+        bytes: news::hash_entry(entry),
         noise: Noise::default(),
         // The commit says.
         touched: 0,
     };
-    resemble(&mut known, entry, draft.round);
+    resemble(&mut known, entry, draft.observation);
     known
 }
 
 /// Notes what an entry says of itself and how it looks, but for its bytes.
-pub(super) fn resemble(known: &mut LedgerEntry, entry: &Entry<'_>, round: &Observation<'_>) {
+pub(super) fn resemble(known: &mut LedgerEntry, entry: &Entry<'_>, observation: &Observation<'_>) {
     describe(known, entry);
-    news::fingerprint(entry, &round.options.ignore).keep_in(known);
+    news::fingerprint(entry, &observation.options.ignore).store_in(known);
 }
 
 /// Notes what a version says that was in conflict.
@@ -60,7 +60,7 @@ pub(super) fn quote(known: &mut LedgerEntry, markup: &Markup) {
     (known.published, known.updated) = (markup.card.published, markup.card.updated);
     if known.origin.is_shared() {
         known.prints.clear();
-        known.bytes = news::markup_print(markup);
+        known.bytes = news::hash_markup(markup);
     }
 }
 

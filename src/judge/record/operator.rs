@@ -8,9 +8,9 @@ use tidegate_core::model::{Decision, EventKind, ItemStatus, LedgerEntry, Origin,
 
 /// Notes the decision; the next look at the document obeys it. Nothing where nothing is held.
 /// Dropping a document drops the entries that were seen only while it was held.
-pub fn decide(round: &Observation<'_>, decision: Decision) -> Verdict {
-    let Some(snapshot) = round.snapshot else { return Verdict::default() };
-    let mut draft = ChangeDraft::new(round, snapshot);
+pub fn decide(observation: &Observation<'_>, decision: Decision) -> Verdict {
+    let Some(snapshot) = observation.snapshot else { return Verdict::default() };
+    let mut draft = ChangeDraft::new(observation, snapshot);
     let Some(hold) = draft.state.hold.as_mut() else { return Verdict::default() };
     hold.decision = Some(decision);
     let mut held = None;
@@ -47,20 +47,20 @@ pub enum DeletionError {
 
 /// Deletes an item that is missing from its publisher's document: one that is retired, or about whose
 /// absence nothing is decided yet (SSE 1.0 section 3.2). It is undeleted where it is listed again.
-/// `None` where it is a tombstone already.
+/// `None` if it is a tombstone already.
 pub fn delete_missing(
-    round: &Observation<'_>,
+    observation: &Observation<'_>,
     id: &SyncId,
 ) -> Result<Option<Verdict>, DeletionError> {
-    let snapshot = round.snapshot.ok_or(DeletionError::Unknown)?;
+    let snapshot = observation.snapshot.ok_or(DeletionError::Unknown)?;
     let at = snapshot.position(id).ok_or(DeletionError::Unknown)?;
     let known = snapshot.known.get(at).ok_or(DeletionError::Unknown)?;
-    if known.origin != Origin::Observed || round.options.sharing.local {
+    if known.origin != Origin::Observed || observation.options.sharing.local {
         return Err(DeletionError::NotObserved);
     }
     let (since, seen_gone) = match (&known.standing, &known.absence) {
         (ItemStatus::Current, Some(absence)) => {
-            let since = absence.since.by_another_clock(round.aged, round.now);
+            let since = absence.since.by_another_clock(observation.running_now, observation.now);
             (format!("missing since {since}; {}", absence.seen), Some(since))
         }
         (ItemStatus::Retired { since }, _) => (format!("retired since {since}"), None),
@@ -78,9 +78,9 @@ pub fn delete_missing(
         }
     };
     let why = format!("deleted by the operator: it is {since}");
-    let said = EventDetails { seen_gone, ..EventDetails::new(EventKind::Deleted, why) };
-    let mut draft = ChangeDraft::new(round, snapshot);
-    if !draft.delete(at, said) {
+    let details = EventDetails { seen_gone, ..EventDetails::new(EventKind::Deleted, why) };
+    let mut draft = ChangeDraft::new(observation, snapshot);
+    if !draft.delete(at, details) {
         return Err(DeletionError::Full);
     }
     draft.take_out_of_view(id);
@@ -89,19 +89,19 @@ pub fn delete_missing(
 
 /// Redacts an item: what lives becomes a tombstone (SSE 1.0 section 3.2), what is one already stays
 /// one, and the ledger forgets what the item said. It remembers the ids and the link, by which the
-/// item is kept out while its publisher still lists it. `why` is the reason to be shown. `None` where it was
+/// item is kept out while its publisher still lists it. `why` is the reason to be shown. `None` if it was
 /// redacted before.
 pub fn redact(
-    round: &Observation<'_>,
+    observation: &Observation<'_>,
     id: &SyncId,
     why: &str,
 ) -> Result<Option<Verdict>, DeletionError> {
-    let snapshot = round.snapshot.ok_or(DeletionError::Unknown)?;
+    let snapshot = observation.snapshot.ok_or(DeletionError::Unknown)?;
     let at = snapshot.position(id).ok_or(DeletionError::Unknown)?;
     if snapshot.known.get(at).is_some_and(LedgerEntry::is_redacted) {
         return Ok(None);
     }
-    let mut draft = ChangeDraft::new(round, snapshot);
+    let mut draft = ChangeDraft::new(observation, snapshot);
     forget_in(&mut draft, at, why);
     Ok(Some(draft.into_verdict(None)))
 }
@@ -111,11 +111,11 @@ pub(super) fn forget_in(draft: &mut ChangeDraft<'_>, at: usize, why: &str) {
     let Some(known) = draft.item(at).cloned() else { return };
     let id = &known.id;
     draft.change(at, forget);
-    let standing = ItemStatus::Redacted { since: draft.round.now };
+    let standing = ItemStatus::Redacted { since: draft.observation.now };
     let stand_in = stand_in::nothing(draft.state.format);
-    let said = EventDetails::new(EventKind::Deleted, why);
-    let is_version =
-        !known.is_tombstone() && draft.update(at, standing.clone(), Some(stand_in.clone()), said);
+    let details = EventDetails::new(EventKind::Deleted, why);
+    let is_version = !known.is_tombstone()
+        && draft.update(at, standing.clone(), Some(stand_in.clone()), details);
     if !is_version {
         draft.change(at, |item| item.standing = standing);
         draft.keep_latest(id.clone(), stand_in);

@@ -11,16 +11,16 @@ use tidegate_format::parse;
 /// The items that a document is compared with, listed or named in it, and that are fingerprinted by
 /// another scheme: their kept bytes are needed first ([`refreshed`]). None where the document has the bytes
 /// that they have.
-pub fn outdated(round: &Observation<'_>, document: &FeedDocument<'_>) -> Vec<SyncId> {
-    let Some(snapshot) = round.snapshot else { return Vec::new() };
-    let scheme = news::scheme(&round.options.ignore);
+pub fn outdated(observation: &Observation<'_>, document: &FeedDocument<'_>) -> Vec<SyncId> {
+    let Some(snapshot) = observation.snapshot else { return Vec::new() };
+    let scheme = news::scheme(&observation.options.ignore);
     let is_old = |known: &LedgerEntry| {
         known.noise.scheme != scheme && !known.is_redacted() && !known.is_evicted()
     };
     if !snapshot.known.iter().any(is_old) {
         return Vec::new();
     }
-    let same: HashSet<u64> = document.entries.iter().map(news::bytes_print).collect();
+    let same: HashSet<u64> = document.entries.iter().map(news::hash_entry).collect();
     let names: HashSet<String> = document.entries.iter().map(same_item::native).collect();
     let is_compared = |known: &&LedgerEntry| {
         is_old(known)

@@ -12,10 +12,9 @@ use tidegate_core::model::{Entry, FeedDocument, Format, Snapshot};
 
 /// The field that names what an outline stands in.
 pub(super) const PARENT: &str = "outline:parent@ref";
-/// A list in which more than one of so many moved at once was sorted: that is its new order, and
-/// nobody moved anything.
+/// If more than one in this many outlines changed places at once, the list was sorted, and no outline counts as moved.
 const SORTED: usize = 3;
-/// How many may have moved whatever the list is.
+/// Up to this many outlines always count as moved.
 const FEW: usize = 3;
 
 /// Whether the entries of a document are outlines of a list, whatever its container.

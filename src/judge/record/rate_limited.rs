@@ -33,7 +33,7 @@ pub(super) fn admit(
     index: usize,
     changes: String,
 ) -> Option<EventDetails> {
-    let (now, limit) = (draft.round.aged, draft.round.versions_per_day);
+    let (now, limit) = (draft.observation.running_now, draft.observation.versions_per_day);
     let noise = &draft.item(index)?.noise;
     let day = noise.made.filter(|made| !admits(Some(*made), now, limit));
     let Some(day) = day else {
@@ -57,8 +57,8 @@ pub(super) fn admit(
     None
 }
 
-/// What is said of an item that has a change to come out by now. Of one that leaves, what waits only for its having
-/// changed so often comes out whenever it was due: nobody would see it later.
+/// Returns the update event of an item whose waiting change is published now: once it is due. `leaves`: the item leaves
+/// the document, so a change that waits for the daily cap is published at once, and a masked one not at all.
 pub(super) fn due(draft: &ChangeDraft<'_>, index: usize, leaves: bool) -> Option<EventDetails> {
     let waiting = draft.item(index)?.noise.waiting.as_ref()?;
     let WaitingChange { cause, since, due, fields } = waiting;
@@ -67,19 +67,20 @@ pub(super) fn due(draft: &ChangeDraft<'_>, index: usize, leaves: bool) -> Option
         WaitCause::Cap => "when it had made as many versions as a day may have",
         WaitCause::Mask => "in what never rested until now",
     };
-    let comes_out = if leaves { *cause == WaitCause::Cap } else { *due <= draft.round.aged };
+    let comes_out =
+        if leaves { *cause == WaitCause::Cap } else { *due <= draft.observation.running_now };
     let reason = format!("changed since {since}, {why}: {fields}");
     comes_out.then(|| EventDetails::new(EventKind::Updated, reason))
 }
 
 /// Lets come out what waited long enough, of items that are in no document at hand.
-pub(super) fn come_out(draft: &mut ChangeDraft<'_>, snapshot: &Snapshot) {
+pub(super) fn publish_waiting(draft: &mut ChangeDraft<'_>, snapshot: &Snapshot) {
     for (index, known) in snapshot.known.iter().enumerate() {
         if known.noise.waiting.is_none() {
             continue;
         }
-        if let Some(said) = due(draft, index, false) {
-            draft.come_out(index, said);
+        if let Some(details) = due(draft, index, false) {
+            draft.publish_waiting(index, details);
         }
     }
 }

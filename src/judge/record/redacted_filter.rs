@@ -14,13 +14,13 @@ pub(super) fn veiled(name: &str) -> String {
     format!("redacted:{}", base32(Sha256::new_with_prefix(name), ID_BYTES))
 }
 
-/// The document without the entries that are redacted items; `None` where it has none.
+/// The document without the entries that are redacted items; `None` if it has none.
 ///
 /// Such an entry bears the item's id, or one that it had before, or differs from it in scheme and
 /// host only; or its link, which no other item, redacted or not, and no other entry bears; or it repeats such an entry
 /// byte for byte.
 pub(super) fn without<'a>(
-    round: &Observation<'_>,
+    observation: &Observation<'_>,
     snapshot: &Snapshot,
     document: &FeedDocument<'a>,
 ) -> Option<FeedDocument<'a>> {
@@ -28,7 +28,7 @@ pub(super) fn without<'a>(
         return None;
     }
     // Rules that are switched off count here.
-    let ignore = round.options.ignore.clone();
+    let ignore = observation.options.ignore.clone();
     let options = FeedOptions { ignore, ..FeedOptions::default() };
     let matching = same_item::matching(snapshot, document, &options);
     let is_redacted = |at: usize| snapshot.known.get(at).is_some_and(LedgerEntry::is_redacted);
@@ -51,15 +51,15 @@ pub(super) fn without<'a>(
     if out.is_empty() {
         return None;
     }
-    let print = |at: &usize| document.entries.get(*at).map(news::bytes_print);
+    let print = |at: &usize| document.entries.get(*at).map(news::hash_entry);
     let prints: HashSet<u64> = out.iter().filter_map(print).collect();
     let rest = document.entries.iter().enumerate();
     let rest =
-        rest.filter(|(at, entry)| !out.contains(at) && !prints.contains(&news::bytes_print(entry)));
+        rest.filter(|(at, entry)| !out.contains(at) && !prints.contains(&news::hash_entry(entry)));
     Some(document.with_entries(rest.map(|(_, entry)| entry.clone()).collect()))
 }
 
-/// By what redacted items are known in an entry that is no other item, and in a version that is in conflict with one.
+/// The names and links of redacted items, by which unmatched entries and versions in conflict are recognized as them.
 #[derive(Debug, Default)]
 pub(super) struct KeptOut {
     /// The ids that they bear or bore, and these without what changes while a page stays.
@@ -105,18 +105,18 @@ impl KeptOut {
         spellings(name).any(|name| self.names.contains(&name))
     }
 
-    /// What an entry says of its item, without the conflicts that are one of them; `None` where it has
+    /// What an entry says of its item, without the conflicts that are one of them; `None` if it has
     /// none of these.
-    pub(super) fn out_of(&self, said: &Incoming) -> Option<Incoming> {
-        if !said.conflicts.iter().any(|version| self.is(&version.data)) {
+    pub(super) fn out_of(&self, incoming: &Incoming) -> Option<Incoming> {
+        if !incoming.conflicts.iter().any(|version| self.is(&version.data)) {
             return None;
         }
-        let kept = said.conflicts.iter().filter(|version| !self.is(&version.data));
+        let kept = incoming.conflicts.iter().filter(|version| !self.is(&version.data));
         Some(Incoming {
-            version: said.version.clone(),
+            version: incoming.version.clone(),
             conflicts: kept.cloned().collect(),
-            sse091: said.sse091,
-            extras: said.extras.clone(),
+            sse091: incoming.sse091,
+            extras: incoming.extras.clone(),
         })
     }
 }

@@ -12,7 +12,7 @@ impl<'a> ChangeDraft<'a> {
         let mut chain = self.state.archives.clone();
         let first_new = chain.next;
         chain.unsealed = chain.unsealed.saturating_add(made);
-        let policy = self.round.archives;
+        let policy = self.observation.archives;
         // While a document is held nothing outside changes, so nothing is sealed either.
         if !self.shown_changed {
             self.state.archives = chain;
@@ -24,16 +24,16 @@ impl<'a> ChangeDraft<'a> {
         // What lives is sealed anew by maintenance where only a part of it was read.
         let again = self.snapshot.settled.is_none() && self.is_over(&chain) && {
             let sealed = self.sealed(&chain, first_new);
-            archive::is_worth_it(&chain, &sealed, &policy, self.round.aged)
+            archive::is_worth_it(&chain, &sealed, &policy, self.observation.running_now)
         };
         let is_due = self.seals_now || again || archive::is_due(&chain, &policy, left);
         if let (Some(tick), true) = (self.state.tick, is_due) {
             let living = self.ledger().filter(|known| !known.is_deleted());
             let sealed = chain.clone();
             let unsealed = Unsealed {
-                feed: self.round.feed,
-                endpoint: self.round.endpoint,
-                upstream: self.round.url,
+                feed: self.observation.feed,
+                endpoint: self.observation.endpoint,
+                upstream: self.observation.url,
                 items: self
                     .ledger()
                     .filter(|known| !known.is_hidden())
@@ -54,21 +54,27 @@ impl<'a> ChangeDraft<'a> {
     }
 
     /// Drops the archives that need not be kept; `end` is the number of the first one that this
-    /// commit seals. Says whether any is dropped.
+    /// commit seals. Returns whether any is dropped.
     pub(super) fn drop_archives(&mut self, end: u64) -> bool {
-        // Which archives have nothing that lives is told from the whole ledger: maintenance drops them.
+        // Finding archives without living items takes the whole ledger. If only a part was read, maintenance drops
+        // them.
         if self.snapshot.settled.is_some() || !self.is_over(&self.state.archives) {
             return false;
         }
         // What was sealed before this commit.
         let sealed = self.sealed(&self.snapshot.state.archives, end);
-        let policy = &self.round.archives;
-        archive::retain(&mut self.state.archives, &sealed, policy, self.round.aged)
+        let policy = &self.observation.archives;
+        archive::retain(&mut self.state.archives, &sealed, policy, self.observation.running_now)
     }
 
     /// Whether the limits would drop any of `chain`.
     fn is_over(&self, chain: &Chain) -> bool {
-        archive::is_over(chain, &self.snapshot.archives, &self.round.archives, self.round.aged)
+        archive::is_over(
+            chain,
+            &self.snapshot.archives,
+            &self.observation.archives,
+            self.observation.running_now,
+        )
     }
 
     /// What `chain` has of the items as they stand in this draft.

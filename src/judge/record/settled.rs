@@ -1,9 +1,10 @@
 //! Which items a document is judged with, and by which keys the others are found.
 //!
-//! An item is settled when it is in no document, nothing of it is pending, and an archive has its last
-//! state. No rule of judgement sees a settled item unless the document names it or bears what it bears
-//! ([`same_item::item_keys`]). So a verdict over the unsettled items and those that [`ledger_query`] finds is
-//! the one over the whole ledger; where it would not be, the whole ledger is wanted.
+//! A settled item is retired or deleted, an archive has its last state, and nothing of it is pending: no absence,
+//! conflict or waiting change. It was made from plain entries, and no other item has its native id. A document concerns
+//! a settled item only if they share a key ([`same_item::item_keys`]). So judging with the unsettled items and those
+//! that [`ledger_query`] finds gives the same verdict as judging with the whole ledger; in other cases the query asks
+//! for the whole ledger.
 
 use super::draft::ChangeDraft;
 use super::{Observation, Verdict, mint};
@@ -20,9 +21,9 @@ const READ_WHOLE: usize = 128;
 
 /// What judging documents needs of the items that the snapshot lacks: of the settled ones, and of those that left the
 /// ledger.
-pub fn ledger_query(round: &Observation<'_>, documents: &[&FeedDocument<'_>]) -> LedgerQuery {
+pub fn ledger_query(observation: &Observation<'_>, documents: &[&FeedDocument<'_>]) -> LedgerQuery {
     let nothing = LedgerQuery::default();
-    let Some(snapshot) = round.snapshot else { return nothing };
+    let Some(snapshot) = observation.snapshot else { return nothing };
     let has_evicted = snapshot.state.evictions.count > 0;
     if snapshot.settled.is_none() && !has_evicted {
         return nothing;
@@ -30,33 +31,34 @@ pub fn ledger_query(round: &Observation<'_>, documents: &[&FeedDocument<'_>]) ->
     let borne: HashSet<&str> = snapshot.known.iter().map(|k| k.native_shown.as_str()).collect();
     let unmatched = documents.iter().flat_map(|document| unmatched(snapshot, document));
     let unmatched: Vec<(&Entry<'_>, String)> = unmatched.collect();
-    let ids = unmatched.iter().filter_map(|(_, native)| mint::first_sync_id(round, native));
+    let ids = unmatched.iter().filter_map(|(_, native)| mint::first_sync_id(observation, native));
     let ids: BTreeSet<SyncId> = ids.collect();
-    let tells_deletions = round.options.deletions != Deletions::Off;
-    let said = documents.iter().flat_map(|document| &document.tombstones);
-    let said = said.map(|tombstone| tombstone.native_id.as_str());
-    let said: Vec<&str> = said.filter(|name| tells_deletions && !borne.contains(name)).collect();
+    let tells_deletions = observation.options.deletions != Deletions::Off;
+    let deleted_ids = documents.iter().flat_map(|document| &document.tombstones);
+    let deleted_ids = deleted_ids.map(|tombstone| tombstone.native_id.as_str());
+    let deleted_ids: Vec<&str> =
+        deleted_ids.filter(|name| tells_deletions && !borne.contains(name)).collect();
     let mut query = LedgerQuery::default();
     if has_evicted {
         let held = snapshot.kept.iter().map(|held| same_item::native(&held.entry));
         let held = held.filter(|name| !borne.contains(name.as_str()));
         let shared = documents.iter().flat_map(|document| &document.entries);
-        let shared = shared.filter_map(|entry| entry.shared()).map(|said| said.id());
+        let shared = shared.filter_map(|entry| entry.shared()).map(|incoming| incoming.id());
         let shared = shared.filter(|id| snapshot.find(id).is_none());
         let names = unmatched.iter().map(|(_, native)| native.clone()).chain(held);
-        let names = names.chain(said.iter().map(|name| (*name).to_owned()));
+        let names = names.chain(deleted_ids.iter().map(|name| (*name).to_owned()));
         let names = names.chain(shared.chain(&ids).map(SyncId::to_string));
         query.names = names.collect::<BTreeSet<_>>().into_iter().collect();
     }
     if snapshot.settled.is_none() {
         return query;
     }
-    let mut keys: BTreeSet<IndexKey> = said.into_iter().map(same_item::name_key).collect();
-    let ignore = &round.options.ignore;
+    let mut keys: BTreeSet<IndexKey> = deleted_ids.into_iter().map(same_item::name_key).collect();
+    let ignore = &observation.options.ignore;
     let of_entry =
         |(entry, name): &(&Entry<'_>, String)| same_item::entry_keys(entry, name, ignore);
     keys.extend(unmatched.iter().flat_map(of_entry));
-    let is_shared = round.options.sharing.local
+    let is_shared = observation.options.sharing.local
         || documents.iter().any(|document| {
             document.sharing.is_some() || document.entries.iter().any(|e| e.sync.is_some())
         });
@@ -70,7 +72,7 @@ pub fn ledger_query(round: &Observation<'_>, documents: &[&FeedDocument<'_>]) ->
     }
     let shown = snapshot.known.iter().filter(|known| !known.is_hidden()).count();
     let unread = snapshot.size() - snapshot.known.len();
-    let over = (shown + unread + unmatched.len()).saturating_sub(round.items);
+    let over = (shown + unread + unmatched.len()).saturating_sub(observation.items);
     LedgerQuery {
         keys: keys.into_iter().collect(),
         ids: ids.into_iter().collect(),
@@ -99,20 +101,25 @@ const OLDEST_MORE: usize = 32;
 /// The most of the oldest items that are read with a document; maintenance lets the rest leave.
 const OLDEST_LIMIT: usize = 512;
 
-/// How often a document is judged anew at most because of what its verdict turned out to need, before the
-/// whole ledger is read.
-const LOOKS_LIMIT: usize = 4;
+/// After this many judgements of a document whose verdict needs further items, the whole ledger is read.
+const MAX_JUDGEMENTS: usize = 4;
 
-/// What a verdict turned out to need of the items that its snapshot lacks; where that finds any, the document is to be
-/// judged anew with them. `looks`: how often it was so far. A snapshot that has all comes to an end.
-pub fn wanted_after(round: &Observation<'_>, verdict: &Verdict, looks: usize) -> LedgerQuery {
-    let Some(snapshot) = round.snapshot else { return LedgerQuery::default() };
+/// Returns the query for items that a verdict turned out to need and its snapshot lacks. If the query finds any, the
+/// document must be judged again with them. `judgements`: the number of judgements so far; after some of them the whole
+/// ledger is queried, so that this ends.
+pub fn wanted_after(
+    observation: &Observation<'_>,
+    verdict: &Verdict,
+    judgements: usize,
+) -> LedgerQuery {
+    let Some(snapshot) = observation.snapshot else { return LedgerQuery::default() };
     // What may be let out of a held document is compared with all that ever was, and so is what seems to be older
     // than that.
     let is_older = |event: &Event| event.kind == EventKind::Backfilled;
     let is_part = snapshot.settled.is_some();
-    let needs_all =
-        looks >= LOOKS_LIMIT || verdict.held.is_some() || verdict.events().iter().any(is_older);
+    let needs_all = judgements >= MAX_JUDGEMENTS
+        || verdict.held.is_some()
+        || verdict.events().iter().any(is_older);
     // No id is given out twice.
     let known = verdict.change.iter().flat_map(|change| &change.known);
     let new = known.filter(|known| snapshot.find(&known.id).is_none());
@@ -213,7 +220,7 @@ mod tests {
     use super::*;
     use crate::news;
     use crate::record::refreshed;
-    use crate::testing::{read, rss, with_round};
+    use crate::testing::{read, rss, with_observation};
     use tidegate_core::model::{Format, Ignore, Time};
     use tidegate_format::parse;
 
@@ -235,8 +242,8 @@ mod tests {
         let (unsettled, known) = (Some(Vec::new()), vec![known]);
         let stored = Snapshot { unsettled, known, ..first };
         let snapshot = refreshed(&stored, &kept, &ignore);
-        let update = with_round(&snapshot, now, |round| {
-            let mut draft = ChangeDraft::new(round, &snapshot);
+        let update = with_observation(&snapshot, now, |observation| {
+            let mut draft = ChangeDraft::new(observation, &snapshot);
             draft.change(0, |item| item.touched = 1);
             index(&draft, &[])
         });

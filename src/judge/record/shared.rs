@@ -10,14 +10,14 @@ mod gap;
 mod merge;
 mod offer;
 mod order;
-mod parts;
+mod split;
 
 pub(super) use datum::extras_of;
 pub(super) use discard::{UNLISTED, discard, discarded};
 pub(super) use merge::{Merging, merge};
 pub(super) use offer::{Offer, OfferedBody};
 pub(super) use order::{by_changes, by_update, listed, order};
-pub(super) use parts::{EntryOwner, SharedSplit, parts, without};
+pub(super) use split::{EntryOwner, SharedSplit, split_document, without};
 
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{
@@ -66,13 +66,14 @@ pub fn needs_complete(snapshot: Option<&Snapshot>, document: &FeedDocument<'_>) 
 
 fn is_one_missing(snapshot: &Snapshot, document: &FeedDocument<'_>) -> bool {
     let shared = document.entries.iter().filter_map(Entry::shared);
-    let listed: HashSet<&SyncId> = shared.map(|said| said.id()).collect();
-    let said: HashSet<&str> = document.tombstones.iter().map(|t| t.native_id.as_str()).collect();
+    let listed: HashSet<&SyncId> = shared.map(|incoming| incoming.id()).collect();
+    let deleted_ids: HashSet<&str> =
+        document.tombstones.iter().map(|t| t.native_id.as_str()).collect();
     let is_missing = |known: &LedgerEntry| {
         known.standing == ItemStatus::Current && !listed.contains(&known.id)
             || (!known.is_deleted() || known.standing.left_alive())
-                && (said.contains(known.published_id.as_str())
-                    || said.contains(known.native_shown.as_str()))
+                && (deleted_ids.contains(known.published_id.as_str())
+                    || deleted_ids.contains(known.native_shown.as_str()))
     };
     let is_theirs = |known: &&LedgerEntry| matches!(known.origin, Origin::Upstream | Origin::Local);
     snapshot.known.iter().filter(is_theirs).any(is_missing)

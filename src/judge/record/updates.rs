@@ -3,8 +3,8 @@
 use tidegate_core::model::{Count, History, LedgerEntry, Shared, Stamp, SyncId, Update};
 use tidegate_core::sync;
 
-/// The first update of a new item (SSE 1.0 section 3.1), in a feed that had its ids before: those who
-/// know them take it for the next update, and in only if it is one more than they have seen.
+/// Returns the first update of a new item (SSE 1.0 section 3.1). `before`: how often an earlier item with the same id
+/// may have been updated; the first update is numbered above that, because subscribers ignore numbers they have seen.
 pub(super) fn first_history(id: &SyncId, stamp: Stamp, before: u32) -> (Count, History) {
     let mut made = sync::create(id.clone(), (), stamp, None).winner;
     if let Ok(above) = Count::new(before).and_then(Count::next) {

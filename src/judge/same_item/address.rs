@@ -1,7 +1,5 @@
-//! The rule `address`.
-
 use super::features::{Feature, of_item, without_texts};
-use super::pairs::{CandidatePair, OWN, SHARED, TELLING};
+use super::pairs::{CandidatePair, DISTINCTIVE_WEIGHT, SHARED_WEIGHT, UNIQUE_WEIGHT};
 use super::signs::AddressSign;
 use crate::rules::Rule;
 use foldhash::HashSet;
@@ -23,13 +21,15 @@ pub(super) fn weigh(candidate: &CandidatePair<'_>, has_title: bool) -> Option<(A
     let shared = without_texts(candidate.new, candidate.shown).into_iter();
     let weigh = |feature: Feature| {
         let (sign, own) = match &feature {
-            Feature::Hostless(_) => (AddressSign::Hostless, TELLING),
-            Feature::Path(_) if differ_in_query(candidate) => (AddressSign::Path, TELLING),
-            Feature::Link(_) => (AddressSign::Link, TELLING),
-            Feature::Number(_) => (AddressSign::Number, OWN),
+            Feature::Hostless(_) => (AddressSign::Hostless, DISTINCTIVE_WEIGHT),
+            Feature::Path(_) if differ_in_query(candidate) => {
+                (AddressSign::Path, DISTINCTIVE_WEIGHT)
+            }
+            Feature::Link(_) => (AddressSign::Link, DISTINCTIVE_WEIGHT),
+            Feature::Number(_) => (AddressSign::Number, UNIQUE_WEIGHT),
             Feature::Name(name) if !has_title => {
                 let tells = name.split(['-', '_', '+']).count() >= TELLING_WORDS;
-                (AddressSign::Name, if tells { OWN } else { SHARED })
+                (AddressSign::Name, if tells { UNIQUE_WEIGHT } else { SHARED_WEIGHT })
             }
             _ => return None,
         };

@@ -1,7 +1,5 @@
-//! The rule `date`.
-
 use super::features::Feature;
-use super::pairs::{CandidatePair, OWN, SHARED};
+use super::pairs::{CandidatePair, SHARED_WEIGHT, UNIQUE_WEIGHT};
 use super::signs::Signs;
 use crate::rules::Rule;
 use tidegate_core::xml::plain_address::day;
@@ -26,9 +24,9 @@ pub(super) fn weigh(candidate: &CandidatePair<'_>, signs: &Signs) -> u8 {
     };
     match (candidate.is_borne_by_others(&feature), is_coarse) {
         (true, true) if signs.text == 0 => 0,
-        (true, _) => SHARED,
+        (true, _) => SHARED_WEIGHT,
         // On a raster of days, words that are like each other may be of two posts.
-        (false, true) if signs.wording > 0 && id_day.is_none() => SHARED,
-        (false, _) => OWN,
+        (false, true) if signs.wording > 0 && id_day.is_none() => SHARED_WEIGHT,
+        (false, _) => UNIQUE_WEIGHT,
     }
 }

@@ -1,6 +1,6 @@
 //! What entries and items are looked up by, and who bears it.
 
-use crate::news::{is_a_text, text_print, texts};
+use crate::news::{hash_text, is_a_text, texts};
 use foldhash::HashMap;
 use tidegate_core::model::{Entry, Ignore, ItemStatus, LedgerEntry, Time};
 use tidegate_core::xml::has_units;
@@ -9,11 +9,11 @@ use tidegate_core::xml::plain_address::{
 };
 
 /// Titles that say less tell nothing, in [units](has_units).
-const TELLING_TITLE: usize = 2;
+const MIN_TITLE_UNITS: usize = 2;
 /// Notes without a title that say less are not told from each other, in [units](has_units).
-const TELLING_NOTE: usize = 10;
+const MIN_NOTE_UNITS: usize = 10;
 /// Texts that say less tell nothing, in [units](has_units).
-const TELLING_TEXT: usize = 60;
+const MIN_TEXT_UNITS: usize = 60;
 /// Texts that say as much are long, in [units](has_units).
 const LONG_TEXT: usize = 200;
 
@@ -110,13 +110,13 @@ pub(crate) struct TellingText {
 pub(super) fn telling_texts(entry: &Entry<'_>, ignore: &[Ignore]) -> Vec<TellingText> {
     let is_untitled = entry.title.as_deref().unwrap_or_default().trim().is_empty();
     // A character of two units has three bytes or more.
-    let least = if is_untitled { TELLING_NOTE } else { TELLING_TEXT };
+    let least = if is_untitled { MIN_NOTE_UNITS } else { MIN_TEXT_UNITS };
     let mut found = Vec::new();
     for (path, text) in texts(entry, ignore, least) {
-        let is_note = is_untitled && is_a_text(path) && has_units(&text, TELLING_NOTE);
-        let is_full = has_units(&text, TELLING_TEXT);
+        let is_note = is_untitled && is_a_text(path) && has_units(&text, MIN_NOTE_UNITS);
+        let is_full = has_units(&text, MIN_TEXT_UNITS);
         if is_full || is_note {
-            let (print, is_long) = (text_print(path, &text), has_units(&text, LONG_TEXT));
+            let (print, is_long) = (hash_text(path, &text), has_units(&text, LONG_TEXT));
             found.push(TellingText { print, is_long, is_full, is_note });
         }
     }
@@ -125,7 +125,7 @@ pub(super) fn telling_texts(entry: &Entry<'_>, ignore: &[Ignore]) -> Vec<Telling
 
 /// A title as it is compared; nothing where it says too little.
 pub(super) fn plain_title(title: &str) -> Option<String> {
-    has_units(title, TELLING_TITLE).then(|| title.trim().to_lowercase())
+    has_units(title, MIN_TITLE_UNITS).then(|| title.trim().to_lowercase())
 }
 
 /// Who bears a feature: groups of entries and of items that share a native id, each at most one more than

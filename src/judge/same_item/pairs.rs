@@ -18,16 +18,16 @@ use std::time::Duration;
 use tidegate_core::model::{Entry, LedgerEntry, Without};
 use tidegate_core::xml::plain_address::plain_link;
 
-/// What nothing else that is listed bears.
-pub(super) const OWN: u8 = 2;
-/// The same of what is hardly borne by chance: a long title, a long text, an address.
-pub(super) const TELLING: u8 = 3;
-/// What others bear as well.
-pub(super) const SHARED: u8 = 1;
+/// The weight of a feature that only this pair has.
+pub(super) const UNIQUE_WEIGHT: u8 = 2;
+/// The weight of such a feature if it hardly matches by chance: a long title, a long text, an address.
+pub(super) const DISTINCTIVE_WEIGHT: u8 = 3;
+/// The weight of a feature that others have as well.
+pub(super) const SHARED_WEIGHT: u8 = 1;
 
-/// Pairs that weigh less are none.
-const ENOUGH: i32 = 4;
-/// What is paired may be the neighbour of what comes next: so often it is looked at again.
+/// The least weight of a pair.
+const MIN_WEIGHT: i32 = 4;
+/// How often pairs are assigned: what one pass pairs may be the neighbour that the rule `place` needs in the next.
 const PASSES: usize = 3;
 /// Posts whose dates are as far apart are of two days.
 const ANOTHER_DAY: Duration = Duration::from_secs(20 * 3600);
@@ -49,7 +49,7 @@ pub(super) fn pair_by_signs(
     if !without.has(row::RULE.name) {
         row::add_rows(&groups, sides, &mut pairs);
     }
-    pairs.retain(|_, signs| signs.weight() + 1 >= ENOUGH);
+    pairs.retain(|_, signs| signs.weight() + 1 >= MIN_WEIGHT);
     for _ in 0..PASSES {
         if !groups.assign(sides, &pairs, without) {
             break;
@@ -61,8 +61,8 @@ pub(super) fn pair_by_signs(
 /// A group of entries and one of items, by their first members.
 pub(super) type Pair = (usize, usize);
 
-/// Entries, and items, that share a native id count as one: as a group, by its first member. A link or a title
-/// that stands for an id makes none.
+/// Groups of unmatched entries, and of unmatched items, with the same native id; each group is named by its first
+/// member. Entries and items without an id of their own are groups of one.
 pub(super) struct Groups {
     /// The unmatched members of each group.
     pub(super) entries: HashMap<usize, Vec<usize>>,
@@ -183,7 +183,7 @@ impl Groups {
     }
 
     /// Pairs the groups that weigh enough, the heaviest first; where two weigh the same with one, neither is
-    /// it. Says whether any were paired.
+    /// it. Returns whether any were paired.
     fn assign(
         &self,
         sides: &mut Sides<'_>,
@@ -197,7 +197,7 @@ impl Groups {
             if !without.has(place::RULE.name) {
                 signs.place = place::weigh(&candidate, &signs);
             }
-            if signs.weight() >= ENOUGH {
+            if signs.weight() >= MIN_WEIGHT {
                 let level = levels.entry((signs.weight(), candidate.is_listed()));
                 level.or_default().push((*pair, signs));
             }
@@ -219,7 +219,7 @@ impl Groups {
         is_any
     }
 
-    /// Pairs two groups, unless one left at the old end and the other came at the new one. Says whether it did.
+    /// Pairs two groups, unless one left at the old end and the other came at the new one. Returns whether it did.
     fn pair(&self, sides: &mut Sides<'_>, (entry, item): Pair, signs: Signs) -> bool {
         let (Some(entries), Some(items)) = (self.entries.get(&entry), self.items.get(&item)) else {
             return false;
@@ -250,18 +250,16 @@ pub(super) struct CandidatePair<'c> {
 }
 
 impl CandidatePair<'_> {
-    /// The title of the entry.
     pub(super) fn title(&self) -> &str {
         self.new.title.as_deref().unwrap_or_default()
     }
 
-    /// Whether the item is still listed.
     pub(super) const fn is_listed(&self) -> bool {
         self.old.standing.is_listed()
     }
 
-    /// Whether a feature is this pair's own: no other entry or item that is listed bears it, and none that was
-    /// listed but a copy of the item. Nothing where more bear it than are counted.
+    /// Whether only this pair has a feature: no other entry, and no other item except earlier copies of this one
+    /// ([`is_copy`]). `None` if too many have it ([`super::features::Bearers::are_many`]).
     pub(super) fn is_own(&self, feature: &Feature) -> Option<bool> {
         let bearers = self.groups.features.bearers.get(feature)?;
         if bearers.are_many() {
@@ -286,11 +284,11 @@ impl CandidatePair<'_> {
         })
     }
 
-    /// The weight of a feature that both bear.
-    pub(super) fn rarity(&self, feature: &Feature, own: u8) -> u8 {
+    /// Returns the weight of a feature that both have; `own`: if only this pair has it.
+    pub(super) fn weigh_feature(&self, feature: &Feature, own: u8) -> u8 {
         match self.is_own(feature) {
             Some(true) => own,
-            Some(false) => SHARED,
+            Some(false) => SHARED_WEIGHT,
             None => 0,
         }
     }
@@ -325,7 +323,7 @@ impl CandidatePair<'_> {
         let pages = self.new.link.as_deref().zip(self.old.link.as_deref());
         let is_on_another_page = pages.is_some_and(|(new, old)| plain_link(new) != plain_link(old))
             && signs.address_weight == 0;
-        if signs.title == SHARED && is_on_another_page {
+        if signs.title == SHARED_WEIGHT && is_on_another_page {
             signs.title = 0;
         }
         if is_on(date::RULE) {
@@ -333,7 +331,8 @@ impl CandidatePair<'_> {
         }
         signs.against = self.contradiction(&signs, is_on_another_page);
         // What is listed no more is reached by its title or its address.
-        let is_reached = self.is_listed() || signs.title > 0 || signs.address_weight >= TELLING;
+        let is_reached =
+            self.is_listed() || signs.title > 0 || signs.address_weight >= DISTINCTIVE_WEIGHT;
         is_reached.then_some(signs)
     }
 
@@ -350,7 +349,7 @@ impl CandidatePair<'_> {
         let apart = dates.0.zip(dates.1).map(|(new, old)| new.since(old).max(old.since(new)));
         match apart {
             _ if is_on_another_page && signs.title == 0 => CONTRADICTED,
-            Some(apart) if apart > NEAR && signs.text < TELLING => CONTRADICTED,
+            Some(apart) if apart > NEAR && signs.text < DISTINCTIVE_WEIGHT => CONTRADICTED,
             Some(apart) if apart >= ANOTHER_DAY => 1 + u8::from(is_on_another_page),
             _ => 0,
         }

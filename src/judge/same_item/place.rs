@@ -1,6 +1,4 @@
-//! The rule `place`.
-
-use super::pairs::{CandidatePair, OWN, SHARED};
+use super::pairs::{CandidatePair, SHARED_WEIGHT, UNIQUE_WEIGHT};
 use super::signs::Signs;
 use crate::rules::Rule;
 
@@ -12,7 +10,11 @@ pub(super) const RULE: Rule = Rule {
 /// Weighs the place between the same neighbours, as far as they are paired by now. Dates that are far apart make
 /// it say nothing.
 pub(super) fn weigh(candidate: &CandidatePair<'_>, signs: &Signs) -> u8 {
-    let has_words = signs.title.max(signs.wording).max(signs.text) >= OWN;
+    let has_words = signs.title.max(signs.wording).max(signs.text) >= UNIQUE_WEIGHT;
     let counts = has_words && signs.against == 0;
-    if counts && candidate.sides.same_slot(candidate.at, candidate.known) { SHARED } else { 0 }
+    if counts && candidate.sides.same_slot(candidate.at, candidate.known) {
+        SHARED_WEIGHT
+    } else {
+        0
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::features::Feature;
 use super::longest_run;
-use super::pairs::{CandidatePair, Groups, OWN, Pair};
+use super::pairs::{CandidatePair, Groups, Pair, UNIQUE_WEIGHT};
 use super::sides::Sides;
 use super::signs::Signs;
 use super::wording::words;
@@ -17,13 +17,13 @@ pub(super) const RULE: Rule = Rule {
                what is unmatched on the smaller side",
 };
 
-/// So many in the same order as before are the same …
+/// The fewest pairs in unchanged order that support each other.
 const LEAST_ROW: usize = 3;
-/// … where they are one in so many, or more, of what is unmatched on the side that has less of it.
+/// They must also be at least one in this many of the unmatched entries or items, whichever are fewer.
 const ROW_PART: usize = 2;
-/// Among so many others one is looked for whose words agree better.
+/// The most other entries, and items, that are searched for one with more words in common.
 const COMPARED: usize = 100;
-/// Pairs by date alone are compared with others where they are no more.
+/// If more pairs than this have only a date in common, they are not used.
 const DATED_LIMIT: usize = 500;
 
 /// Whether the pages of both are at one host, as far as they have any.
@@ -39,7 +39,9 @@ pub(super) fn add_rows(groups: &Groups, sides: &Sides<'_>, pairs: &mut BTreeMap<
     let name = |at: &usize| sides.snapshot.known.get(*at).map(|known| &known.native_shown);
     let items: HashSet<&String> = listed.filter_map(name).collect();
     let least = groups.entries.len().min(items.len());
-    let has_words = |signs: &Signs| signs.title >= OWN || signs.title == 0 && signs.text >= OWN;
+    let has_words = |signs: &Signs| {
+        signs.title >= UNIQUE_WEIGHT || signs.title == 0 && signs.text >= UNIQUE_WEIGHT
+    };
     let by_words = pairs.iter().filter(|(_, signs)| has_words(signs)).map(|(pair, _)| *pair);
     let by_words: Vec<Pair> = by_words.collect();
     let mut by_date = same_dates(groups, sides);
@@ -59,8 +61,8 @@ pub(super) fn add_rows(groups: &Groups, sides: &Sides<'_>, pairs: &mut BTreeMap<
         for (pair, _) in run.into_iter().filter_map(|at| row.get(at)) {
             if let Some(signs) = pairs.get_mut(pair) {
                 // Whatever links and dates say of each.
-                (signs.row, signs.against) = (OWN, 0);
-                signs.date = signs.date.max(if is_by_date { OWN } else { 0 });
+                (signs.row, signs.against) = (UNIQUE_WEIGHT, 0);
+                signs.date = signs.date.max(if is_by_date { UNIQUE_WEIGHT } else { 0 });
             }
         }
     }

@@ -6,7 +6,7 @@
 use super::is_made_up;
 use super::sides::Sides;
 use super::signs::Basis;
-use crate::news::bytes_print;
+use crate::news::hash_entry;
 use foldhash::{HashMap, HashMapExt as _};
 use std::collections::VecDeque;
 use std::hash::Hash;
@@ -74,8 +74,9 @@ pub(super) fn pair_group(sides: &mut Sides<'_>, entries: &[usize], items: &[usiz
         sides.pair(*entry, *item, basis);
         return;
     }
-    pair_by_key(sides, entries, &items, basis, |e| Some(bytes_print(e)), |k| Some(k.bytes));
-    // A link that several share, or a title, does not agree with itself where it stands for the id.
+    pair_by_key(sides, entries, &items, basis, |e| Some(hash_entry(e)), |k| Some(k.bytes));
+    // Entries without an id are grouped by their link or title, so that agreeing in it proves nothing: compare the
+    // other fields.
     let is_current =
         |at: &&usize| sides.snapshot.known.get(**at).is_some_and(|k| k.standing.is_listed());
     let are_several = entries.len() > 1 || items.iter().filter(is_current).count() > 1;

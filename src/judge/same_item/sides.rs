@@ -27,11 +27,11 @@ pub(super) struct Sides<'a> {
     day_second: Option<i64>,
 }
 
-/// The seconds of a day.
 const DAY: i64 = 86_400;
-/// So many entries that have the same time of day, and are half of those with dates, have none.
+/// The fewest entries with the same time of day that show, if they are at least half of the dated ones, that the time
+/// is a placeholder: these dates are days without a time.
 const LEAST_DAYS: u64 = 3;
-/// So far a neighbour is looked for in which both documents agree.
+/// How many places up and down are searched for the nearest paired entry.
 const NEIGHBOURS: usize = 100;
 
 impl<'a> Sides<'a> {

@@ -3,7 +3,6 @@
 /// Why an entry is a known item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Basis {
-    /// The same native id.
     SameId,
     /// A native id that the item had before.
     FormerId,
@@ -61,7 +60,6 @@ pub enum AddressSign {
 /// have not. A title and the part of an address that was made of it are one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Signs {
-    /// The title.
     pub title: u8,
     /// Much of the title, no number of which is another one.
     pub wording: u8,
@@ -85,7 +83,6 @@ impl Signs {
         all.into_iter().map(i32::from).sum::<i32>() - i32::from(against)
     }
 
-    /// The signs in words.
     fn describe(&self) -> String {
         let address = self.address.map(|address| match address {
             AddressSign::Name => "address name",

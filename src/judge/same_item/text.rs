@@ -1,7 +1,5 @@
-//! The rule `text`.
-
 use super::features::{Feature, TellingText};
-use super::pairs::{CandidatePair, OWN, TELLING};
+use super::pairs::{CandidatePair, DISTINCTIVE_WEIGHT, UNIQUE_WEIGHT};
 use crate::rules::Rule;
 
 pub(super) const RULE: Rule =
@@ -11,7 +9,7 @@ pub(super) const RULE: Rule =
 pub(super) fn weigh(candidate: &CandidatePair<'_>, texts: &[TellingText]) -> u8 {
     let shared = texts.iter().filter(|text| candidate.old.prints.contains(&text.print));
     let weigh = |TellingText { print, is_long, .. }: &TellingText| {
-        let own = if *is_long { TELLING } else { OWN };
+        let own = if *is_long { DISTINCTIVE_WEIGHT } else { UNIQUE_WEIGHT };
         // Whose texts are listed no more cannot be asked who else bears them.
         match candidate.is_own(&Feature::Text(*print)) {
             Some(true) if candidate.is_listed() => own,

@@ -25,7 +25,7 @@ pub(crate) fn unlike(
     if fresh.is_empty() {
         return Vec::new();
     }
-    // What no new entry bears is not kept. However many bear the rest, it tells.
+    // Collect only features that some new entry has. Unlike in a matching, a feature counts however many items have it.
     let asked: HashSet<&Feature> = fresh.iter().flat_map(|(_, _, features)| features).collect();
     let there: HashSet<usize> = matching.pairs.iter().map(|pair| pair.known).collect();
     let (mut borne, mut common) = (HashSet::new(), HashSet::new());

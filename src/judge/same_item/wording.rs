@@ -1,6 +1,6 @@
 //! The rule `wording`: titles that were made of each other.
 
-use super::pairs::{OWN, TELLING};
+use super::pairs::{DISTINCTIVE_WEIGHT, UNIQUE_WEIGHT};
 use crate::rules::Rule;
 use foldhash::HashSet;
 use tidegate_core::xml::has_units;
@@ -19,9 +19,9 @@ const TELLING_PART: usize = 12;
 /// Weighs titles that are not the same.
 pub(super) fn weigh(new: &str, old: &str) -> u8 {
     if shares_words(new, old, (3, 4)) {
-        TELLING
+        DISTINCTIVE_WEIGHT
     } else if is_reworded(new, old) || continues(new, old) {
-        OWN
+        UNIQUE_WEIGHT
     } else {
         0
     }

@@ -63,11 +63,11 @@ impl WindowShift<'_> {
     pub(super) fn find_older(&self) -> HashSet<usize> {
         let input = &self.input;
         let (document, known) = (input.document, &input.snapshot.known);
-        // Of a document that was cut it is not known where it ends.
+        // Only a full document shows where the window ends.
         let has_end = input.snapshot.state.character.documents > 0;
         let grows = self.direction != Direction::None && self.direction == by_growth(input);
         let is_whole = document.completeness == Completeness::Full && !document.lists_changes();
-        // Of a feed that lists everything what is missing was taken away, which is told of what is shown.
+        // A feed that lists everything has no window: an item that goes was deleted, so readers must be shown it first.
         let is_window = !input.is_complete() && document.format != Format::Opml;
         let has_kept_end = self.kept.last() == Some(&true);
         if !(has_end && (self.ordered || grows) && is_whole && is_window && has_kept_end) {

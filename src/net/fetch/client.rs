@@ -151,7 +151,7 @@ impl Core {
             head.headers = handed.headers;
             let response = Response::from(http::Response::from_parts(head, body));
             let answer = self.answer(&identified, chain, response).await?;
-            return Ok(Fetched { is_handed: true, leads: led_request.into_scope(), ..answer });
+            return Ok(Fetched { is_from_reader: true, leads: led_request.into_scope(), ..answer });
         }
         // Ends at the latest by the limit in `follow`.
         loop {
@@ -251,7 +251,7 @@ impl Core {
             moved_to: chain.moved_to.as_ref().map(Url::to_string),
             wire_bytes: 0,
             notes: chain.notes.clone(),
-            is_handed: false,
+            is_from_reader: false,
             leads: LeadScope::Public,
             rate_reset: freshness::rate_reset(&headers, request.now),
         };
@@ -399,7 +399,7 @@ impl IdentifiedRequest<'_> {
         let validators = &self.request.validators;
         !validators.is_empty()
             && validators.answered_by.as_deref() == Some(url.as_str())
-            && validators.given_to == self.identity.print
+            && validators.credentials_id == self.identity.print
     }
 
     /// Returns the conditional headers of a request to `url`.

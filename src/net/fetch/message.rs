@@ -23,13 +23,13 @@ pub struct Validators {
     pub answered_by: Option<String>,
     /// Identifies the credentials of the request that got them, within this process; 0: none. With other credentials
     /// the document may differ, so they are not sent.
-    pub given_to: u64,
+    pub credentials_id: u64,
 }
 
 impl Validators {
     /// Reads the validators of a response. One that is too long or not UTF-8 is dropped, because it could not be sent
     /// back verbatim.
-    pub fn from_headers(headers: &HeaderMap, answered_by: &str, given_to: u64) -> Self {
+    pub fn from_headers(headers: &HeaderMap, answered_by: &str, credentials_id: u64) -> Self {
         let kept = |name: &HeaderName| {
             let value = headers.get(name)?.as_bytes();
             let text = std::str::from_utf8(value).ok()?;
@@ -39,7 +39,7 @@ impl Validators {
             etag: kept(&ETAG),
             last_modified: kept(&LAST_MODIFIED),
             answered_by: Some(answered_by.to_owned()),
-            given_to,
+            credentials_id,
         }
     }
 
@@ -49,7 +49,7 @@ impl Validators {
             etag: self.etag.or_else(|| earlier.etag.clone()),
             last_modified: self.last_modified.or_else(|| earlier.last_modified.clone()),
             answered_by: self.answered_by.or_else(|| earlier.answered_by.clone()),
-            given_to: self.given_to,
+            credentials_id: self.credentials_id,
         }
     }
 
@@ -159,7 +159,7 @@ pub struct Fetched {
     pub notes: Vec<String>,
     /// Whether the site sent it to a reader ([`Handover`](super::Handover)), so that it says nothing about the
     /// gateway's own requests.
-    pub is_handed: bool,
+    pub is_from_reader: bool,
     /// The scope of addresses that its document and headers may lead to.
     pub leads: LeadScope,
     /// How long the host accepts no more requests, if it says so.

@@ -13,7 +13,7 @@ fn at(seconds: i64) -> Time {
 fn feed() -> FeedPolling {
     let name = FeedName::new("news").unwrap();
     let record = FeedRecord::new(name, "http://a.example/", FeedSource::Api);
-    let memory = Memory::new(&record, at(0));
+    let memory = FeedMemory::new(&record, at(0));
     FeedPolling::new(Arc::new(record), memory)
 }
 

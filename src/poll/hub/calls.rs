@@ -1,6 +1,6 @@
 //! Single calls of callbacks: to verify, to deny, to deliver.
 
-use super::ledger::{NOT_PUBLIC, Task};
+use super::subscriptions::{NOT_PUBLIC, Task};
 use super::{HubShared, NoHubDocument, TopicRequest, Topics};
 use crate::subscribe::ANSWER_LIMIT;
 use data_encoding::HEXLOWER;
@@ -28,7 +28,6 @@ const OTHER_CALLS: &str = "another gateway may own the feed, which calls then";
 /// The number of random bytes in a challenge.
 const CHALLENGE: usize = 32;
 
-/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CallOutcome {
     /// The callback's answer, and for a delivery a tick that the document includes.
@@ -39,7 +38,6 @@ pub(super) enum CallOutcome {
     End { why: String, of_document: bool },
 }
 
-/// Makes the call of a task.
 pub(super) async fn perform(shared: &HubShared, topics: &Topics, task: &Task) -> CallOutcome {
     if !shared.can_call() {
         return CallOutcome::PutOff(OTHER_CALLS.to_owned());
@@ -226,7 +224,7 @@ mod tests {
     use super::super::testing::{memory, open, topics_of_size};
     use super::super::{Calling, HubSettings};
     use super::*;
-    use crate::domains::host_name;
+    use crate::domains::host_group;
     use crate::testing::owners::gateway;
     use std::sync::Arc;
     use tidegate_core::model::FeedName;
@@ -266,7 +264,7 @@ mod tests {
             ("https://large.example/", DOCUMENT_LIMIT, 400 + 30_000),
             ("http://127.0.0.1:81/", DOCUMENT_LIMIT, 0),
         ] {
-            task.host = host_name(&Url::parse(callback).unwrap()).into();
+            task.host = host_group(&Url::parse(callback).unwrap()).into();
             hub.0.hosts.note_call(&task.host);
             perform(&hub.0, &topics_of_size(move || bytes), &task).await;
             let left = hub.0.hosts.call_at(&task.host) - tokio::time::Instant::now();

@@ -58,16 +58,15 @@ impl Standing {
 pub(super) struct LaneKey {
     /// The host or client whose share of the calls is used.
     pub(super) owner: Arc<str>,
-    /// The host of the callback.
     pub(super) host: Arc<str>,
     pub(super) standing: Standing,
     /// Whether the call is a delivery; deliveries do not wait behind verifications.
     pub(super) is_delivery: bool,
 }
 
-/// A subscription in a lane, waiting or being called.
+/// A call in a lane, waiting or in flight.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct LaneTurn {
+pub(super) struct QueuedCall {
     pub(super) key: LaneKey,
     pub(super) id: SubscriptionId,
 }
@@ -104,7 +103,7 @@ struct Lane {
     /// Calls in flight, by owner.
     running: Counts,
     /// The queues that are not empty; the front is next.
-    turns: VecDeque<LaneKey>,
+    queues: VecDeque<LaneKey>,
     waiting: HashMap<LaneKey, VecDeque<SubscriptionId>>,
 }
 
@@ -121,16 +120,16 @@ pub(super) struct Lanes {
 
 impl Lanes {
     /// Adds a subscription to its queue.
-    pub(super) fn push(&mut self, LaneTurn { key, id }: LaneTurn) {
+    pub(super) fn push(&mut self, QueuedCall { key, id }: QueuedCall) {
         let Some(lane) = self.lanes.get_mut(key.standing.lane().0) else { return };
         if !lane.waiting.contains_key(&key) {
-            lane.turns.push_back(key.clone());
+            lane.queues.push_back(key.clone());
         }
         lane.waiting.entry(key).or_default().push_back(id);
     }
 
     /// Starts the next call, until [`Lanes::done`]. Queues that may not call yet keep their order.
-    pub(super) fn next(&mut self) -> Option<LaneTurn> {
+    pub(super) fn next(&mut self) -> Option<QueuedCall> {
         let Self { lanes, hosts, in_doubt, resting } = self;
         let may_call = |key: &LaneKey| {
             let doubts = key.standing.in_doubt().and_then(|kind| in_doubt.get(kind));
@@ -138,22 +137,22 @@ impl Lanes {
                 && hosts.of(&key.host) < AT_ONCE_PER_HOST
                 && doubts.is_none_or(|calls| calls.of(&key.host) < AT_ONCE_IN_DOUBT_PER_HOST)
         };
-        let turn = lanes.iter_mut().find_map(|lane| lane.next(may_call))?;
-        hosts.add(&turn.key.host);
-        let kind = turn.key.standing.in_doubt();
+        let queued = lanes.iter_mut().find_map(|lane| lane.next(may_call))?;
+        hosts.add(&queued.key.host);
+        let kind = queued.key.standing.in_doubt();
         if let Some(calls) = kind.and_then(|kind| in_doubt.get_mut(kind)) {
-            calls.add(&turn.key.host);
+            calls.add(&queued.key.host);
         }
-        Some(turn)
+        Some(queued)
     }
 
     /// Takes back a call whose host must rest until `from`; it will be the next one there.
-    pub(super) fn put_back(&mut self, LaneTurn { key, id }: LaneTurn, from: Instant) {
+    pub(super) fn put_back(&mut self, QueuedCall { key, id }: QueuedCall, from: Instant) {
         self.done(&key);
         self.resting.insert(Arc::clone(&key.host), from);
         let Some(lane) = self.lanes.get_mut(key.standing.lane().0) else { return };
-        lane.turns.retain(|waiting| *waiting != key);
-        lane.turns.push_front(key.clone());
+        lane.queues.retain(|waiting| *waiting != key);
+        lane.queues.push_front(key.clone());
         lane.waiting.entry(key).or_default().push_front(id);
     }
 
@@ -169,7 +168,7 @@ impl Lanes {
 
     /// Removes and returns all waiting subscriptions.
     pub(super) fn drain(&mut self) -> Vec<SubscriptionId> {
-        self.lanes.iter_mut().for_each(|lane| lane.turns.clear());
+        self.lanes.iter_mut().for_each(|lane| lane.queues.clear());
         self.lanes.iter_mut().flat_map(|lane| lane.waiting.drain()).flat_map(|it| it.1).collect()
     }
 
@@ -187,20 +186,20 @@ impl Lanes {
 }
 
 impl Lane {
-    fn next(&mut self, may_call: impl Fn(&LaneKey) -> bool) -> Option<LaneTurn> {
-        let (_, at_once) = self.turns.front()?.standing.lane();
+    fn next(&mut self, may_call: impl Fn(&LaneKey) -> bool) -> Option<QueuedCall> {
+        let (_, at_once) = self.queues.front()?.standing.lane();
         let free = at_once.checked_sub(self.running.all).filter(|free| *free > 0)?;
         // An owner may use at most as much as is still free, so that others get their share.
-        let has_turn = |key: &LaneKey| self.running.of(&key.owner) < free && may_call(key);
-        let key = self.turns.remove(self.turns.iter().position(has_turn)?)?;
+        let may_start = |key: &LaneKey| self.running.of(&key.owner) < free && may_call(key);
+        let key = self.queues.remove(self.queues.iter().position(may_start)?)?;
         let waiting = self.waiting.get_mut(&key)?;
         let id = waiting.pop_front()?;
         match waiting.is_empty() {
             true => drop(self.waiting.remove(&key)),
-            false => self.turns.push_back(key.clone()),
+            false => self.queues.push_back(key.clone()),
         }
         self.running.add(&key.owner);
-        Some(LaneTurn { key, id })
+        Some(QueuedCall { key, id })
     }
 }
 

@@ -34,14 +34,14 @@ pub(super) fn memory() -> Store {
 
 pub(super) async fn open(store: Store, call: Call) -> Hub {
     let (callbacks, webhooks) = (call.clone(), call);
-    let parts = HubConfig {
+    let config = HubConfig {
         store: Arc::new(store),
         clock: clock(),
         hosts: HostQueue::new(),
         settings: HubSettings::default(),
         calling: Calling { callbacks, webhooks, allow_private: AllowPrivate::No },
     };
-    Hub::open(parts).await.unwrap()
+    Hub::open(config).await.unwrap()
 }
 
 /// Answers every request with a document of this size.

@@ -3,7 +3,7 @@
 
 use super::calls::{self, CallOutcome};
 use super::lanes::{LaneKey, Lanes};
-use super::ledger::Task;
+use super::subscriptions::Task;
 use super::{HubShared, NoHubDocument, TopicRequest, Topics};
 use crate::feeds::MAX_BATCH;
 use crate::polling::catch_panic;
@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// How often the hub checks whether all topics still exist.
-const LOOK_EVERY: Duration = Duration::from_secs(60);
+const CHECK_EVERY: Duration = Duration::from_secs(60);
 /// How long calls in flight may take when the hub stops. Aborted ones are repeated after the next start.
 const STOP_WAIT: Duration = Duration::from_secs(2);
 
@@ -67,11 +67,11 @@ struct Worker {
 
 impl Worker {
     async fn work(&mut self, cancel: &CancellationToken) {
-        let mut look = Instant::now();
+        let mut next_check = Instant::now();
         while !cancel.is_cancelled() {
-            if Instant::now() >= look {
+            if Instant::now() >= next_check {
                 self.end_gone_topics().await;
-                look = Instant::now() + LOOK_EVERY;
+                next_check = Instant::now() + CHECK_EVERY;
             }
             if let Err(error) = self.follow().await {
                 // The store logs its own stop.
@@ -85,16 +85,16 @@ impl Worker {
             }
             self.read_of_others().await;
             self.start();
-            let is_dirty = self.shared.ledger.lock().is_dirty();
+            let is_dirty = self.shared.subscriptions.lock().is_dirty();
             if is_dirty && self.shared.store.condition().stop.is_none() {
                 self.shared.flush_or_warn().await;
             }
             let (shared, pause) = (Arc::clone(&self.shared), self.pause());
             tokio::select! {
                 () = cancel.cancelled() => return,
-                Some(Ok(turn)) = self.calls.join_next() => self.lanes.done(&turn),
+                Some(Ok(key)) = self.calls.join_next() => self.lanes.done(&key),
                 () = shared.wake.notified() => {}
-                () = shared.look.notified() => look = Instant::now(),
+                () = shared.check_topics.notified() => next_check = Instant::now(),
                 changed = self.sealed.changed() => if changed.is_err() {
                     // The sender is gone once the store is closed; do not spin.
                     sleep(SLICE).await;
@@ -107,7 +107,7 @@ impl Worker {
     /// Returns the time until the next work.
     fn pause(&self) -> Duration {
         let now = self.shared.clock.now();
-        let next = self.shared.ledger.lock().next().map_or(SLICE, |due| due.since(now));
+        let next = self.shared.subscriptions.lock().next().map_or(SLICE, |due| due.since(now));
         // Never zero: due times are whole seconds.
         let pause = next.clamp(SLICE / 4, SLICE);
         match self.lanes.rests_until() {
@@ -121,13 +121,13 @@ impl Worker {
         let newest = *self.sealed.borrow_and_update();
         if self.stale {
             self.at = newest;
-            let (mut ticks, feeds) = (Vec::new(), self.shared.ledger.lock().feeds());
+            let (mut ticks, feeds) = (Vec::new(), self.shared.subscriptions.lock().feeds());
             for feed in feeds {
                 ticks.push((self.shared.tick(&feed).await?, feed));
             }
             self.shared.until_shown().await;
             for (tick, feed) in ticks {
-                self.shared.ledger.lock().saw(&feed, tick, self.shared.clock.now());
+                self.shared.subscriptions.lock().note_tick(&feed, tick, self.shared.clock.now());
             }
             self.stale = false;
         }
@@ -143,7 +143,11 @@ impl Worker {
             let now = self.shared.clock.now();
             for sealed in read.into_iter().take_while(|sealed| sealed.epoch <= newest) {
                 for change in &sealed.changes {
-                    self.shared.ledger.lock().saw(&change.feed, Some(change.tick), now);
+                    self.shared.subscriptions.lock().note_tick(
+                        &change.feed,
+                        Some(change.tick),
+                        now,
+                    );
                 }
                 self.at = sealed.epoch;
             }
@@ -162,8 +166,8 @@ impl Worker {
         let now = self.shared.clock.now();
         if is_moved {
             // Their new owners make these calls.
-            let mut ledger = self.shared.ledger.lock();
-            self.lanes.drain().into_iter().for_each(|id| ledger.release(id, now));
+            let mut table = self.shared.subscriptions.lock();
+            self.lanes.drain().into_iter().for_each(|id| table.release(id, now));
         }
         // Block writes, so that the result is not older than what was written here.
         let writing = self.shared.writing.lock().await;
@@ -174,7 +178,7 @@ impl Worker {
                 // Allow about 20,000 subscriptions per second.
                 self.read_at = Instant::now() + SLICE * (1 + count / 20_000);
                 // The ticks of newly subscribed feeds are not known yet.
-                self.stale |= self.shared.ledger.lock().take_in(stored, now);
+                self.stale |= self.shared.subscriptions.lock().adopt_stored(stored, now);
             }
             Err(error) => {
                 self.read_at = Instant::now() + SLICE;
@@ -183,7 +187,7 @@ impl Worker {
         }
         drop(writing);
         if is_moved {
-            self.shared.ledger.lock().schedule_all(now);
+            self.shared.subscriptions.lock().schedule_all(now);
         }
     }
 
@@ -192,7 +196,7 @@ impl Worker {
         let mut gone = HashMap::new();
         let feeds = self.shared.store.listed();
         let owns = |feed: &FeedName| self.shared.owns(feeds.as_deref(), feed);
-        let topics = self.shared.ledger.lock().topics(owns);
+        let topics = self.shared.subscriptions.lock().topics(owns);
         for topic in topics {
             let found = (self.topics)(TopicRequest::Exists(topic.clone())).await;
             if let Err(NoHubDocument::Gone(why)) = found {
@@ -203,7 +207,7 @@ impl Worker {
         }
         if !gone.is_empty() {
             let reason = |of: &Subscription| gone.get(&of.topic).map(String::as_str);
-            self.shared.ledger.lock().deny(self.shared.clock.now(), reason);
+            self.shared.subscriptions.lock().deny(self.shared.clock.now(), reason);
         }
     }
 
@@ -217,17 +221,17 @@ impl Worker {
         let now = self.shared.clock.now();
         let feeds = self.shared.store.listed();
         let owns = |feed: &FeedName| self.shared.owns(feeds.as_deref(), feed);
-        let due = self.shared.ledger.lock().due(now, owns);
-        due.into_iter().for_each(|turn| self.lanes.push(turn));
-        while let Some(turn) = self.lanes.next() {
-            let at = self.shared.hosts.call_at(&turn.key.host);
+        let due = self.shared.subscriptions.lock().due(now, owns);
+        due.into_iter().for_each(|queued| self.lanes.push(queued));
+        while let Some(queued) = self.lanes.next() {
+            let at = self.shared.hosts.call_at(&queued.key.host);
             if at > Instant::now() {
                 // It uses no call while it rests, and is checked again afterwards.
-                self.lanes.put_back(turn, at);
+                self.lanes.put_back(queued, at);
                 continue;
             }
-            let Some(task) = self.shared.ledger.lock().begin(turn.id, now, owns) else {
-                self.lanes.done(&turn.key);
+            let Some(task) = self.shared.subscriptions.lock().begin(queued.id, now, owns) else {
+                self.lanes.done(&queued.key);
                 continue;
             };
             self.shared.hosts.note_call(&task.host);
@@ -241,7 +245,7 @@ impl Worker {
                 let outcome = outcome.await;
                 shared.take_over(&task, outcome, shared.clock.now());
                 shared.flush_or_warn().await;
-                turn.key
+                queued.key
             });
         }
     }
@@ -263,20 +267,20 @@ impl HubShared {
             CallOutcome::Answered(answer, tick) => {
                 log_answer(task.duty, &answer, topic, host);
                 match task.duty {
-                    Duty::Deliver => self.ledger.lock().delivered(id, answer, tick, now),
-                    _ => self.ledger.lock().verified(task, answer, now),
+                    Duty::Deliver => self.subscriptions.lock().delivered(id, answer, tick, now),
+                    _ => self.subscriptions.lock().verified(task, answer, now),
                 }
             }
             CallOutcome::PutOff(why) => {
                 // Log it once: the reason may last.
-                if self.ledger.lock().put_off(id, task.duty, &why, now) {
+                if self.subscriptions.lock().put_off(id, task.duty, &why, now) {
                     tracing::warn!(topic, host, why, "a callback is called later");
                 }
             }
             CallOutcome::End { why, of_document } => {
-                let mut ledger = self.ledger.lock();
-                ledger.release(id, now);
-                let ended = ledger.deny(now, |other| {
+                let mut table = self.subscriptions.lock();
+                table.release(id, now);
+                let ended = table.deny(now, |other| {
                     let has_it = other.manner == Manner::WebSub || !of_document;
                     (other.topic == of.topic && has_it).then_some(why.as_str())
                 });

@@ -22,15 +22,15 @@ fn fetched() -> Fetched {
 }
 
 /// The validators of the next request.
-fn validators(memory: &mut Memory, at: Time) -> Validators {
+fn validators(memory: &mut FeedMemory, at: Time) -> Validators {
     memory.request(&record(), Some(&state()), false, at).validators
 }
 
 #[test]
 fn validators_are_dropped_now_and_then_until_the_document_was_read() {
-    let mut memory = Memory::new(&record(), NOW);
-    memory.seen_again(&state(), None);
-    memory.answered(&fetched(), true, NOW);
+    let mut memory = FeedMemory::new(&record(), NOW);
+    memory.note_unchanged(&state(), None);
+    memory.note_answer(&fetched(), true, NOW);
     let soon = NOW.plus(Duration::from_secs(60));
     assert_eq!(validators(&mut memory, soon).etag.as_deref(), Some("e"));
     let day = NOW.plus(REFRESH_EVERY);
@@ -38,28 +38,28 @@ fn validators_are_dropped_now_and_then_until_the_document_was_read() {
         // The first refresh may fail.
         assert!(validators(&mut memory, day).is_empty());
     }
-    memory.answered(&fetched(), true, day);
+    memory.note_answer(&fetched(), true, day);
     assert!(!validators(&mut memory, day).is_empty());
     let before = memory.state.clone();
     validators(&mut memory, day.plus(REFRESH_EVERY));
-    memory.answered(&fetched(), true, NOW);
+    memory.note_answer(&fetched(), true, NOW);
     assert!(memory.state.refreshed != before.refreshed);
     assert!(!memory.differs_from(&before, false), "a refresh alone is not written down");
 }
 
 #[test]
 fn where_a_feed_is_redirected_to_is_asked_directly_for_a_day() {
-    let mut memory = Memory::new(&record(), NOW);
+    let mut memory = FeedMemory::new(&record(), NOW);
     let moved = Fetched { moved_to: Some("http://b.example/".into()), ..fetched() };
     let mut start = |hours: u32| {
         let at = NOW.plus(Duration::from_secs(3600) * hours);
         let start = memory.request(&record(), Some(&state()), false, at).start;
-        memory.answered(&moved, true, at);
+        memory.note_answer(&moved, true, at);
         start.is_some()
     };
     let asked: Vec<bool> = [0, 1, 12, 23, 24, 25].into_iter().map(&mut start).collect();
     assert_eq!(asked, [false, true, true, true, false, true]);
-    memory.failed("the publisher answered 404");
+    memory.note_failure("the publisher answered 404");
     let at = NOW.plus(Duration::from_secs(25 * 3600));
     assert_eq!(memory.request(&record(), Some(&state()), false, at).start, None);
 }
@@ -73,18 +73,18 @@ fn a_date_that_the_document_disproves_is_no_validator() {
         validators: Validators { last_modified: Some(text.into()), ..Validators::default() },
         ..fetched()
     };
-    let take_in = |memory: &mut Memory, fetched: &Fetched, newest: Option<Time>| {
-        memory.judged(PRINTS, true, false, state().revision);
+    let take_in = |memory: &mut FeedMemory, fetched: &Fetched, newest: Option<Time>| {
+        memory.note_document(PRINTS, true, false, state().revision);
         memory.compare_dates(&fetched.validators, newest);
-        memory.answered(fetched, true, NOW);
+        memory.note_answer(fetched, true, NOW);
         validators(memory, NOW).last_modified
     };
-    let mut memory = Memory::new(&record(), NOW);
+    let mut memory = FeedMemory::new(&record(), NOW);
     assert_eq!(take_in(&mut memory, &at(old), Some(Time::from_unix(1))), None);
     // It stays invalid when the same document is received again.
-    memory.answered(&Fetched { answer: FetchAnswer::Same, ..at(old) }, true, NOW);
+    memory.note_answer(&Fetched { answer: FetchAnswer::Same, ..at(old) }, true, NOW);
     assert_eq!(validators(&mut memory, NOW).last_modified, None);
-    let mut memory = Memory::new(&record(), NOW);
+    let mut memory = FeedMemory::new(&record(), NOW);
     assert_eq!(take_in(&mut memory, &at(old), None).as_deref(), Some(old));
     assert_eq!(take_in(&mut memory, &at(old), None), None, "it stood still");
     assert_eq!(take_in(&mut memory, &at(old), None), None);
@@ -94,13 +94,16 @@ fn a_date_that_the_document_disproves_is_no_validator() {
 
 #[test]
 fn validators_of_who_has_credentials_are_theirs_and_are_not_written_down() {
-    for (given_to, is_written) in [(0, true), (7, false)] {
-        let mut memory = Memory::new(&record(), NOW);
-        memory.seen_again(&state(), None);
-        let given = Validators { given_to, ..fetched().validators };
-        memory.answered(&Fetched { validators: given, ..fetched() }, true, NOW);
+    for (credentials_id, is_written) in [(0, true), (7, false)] {
+        let mut memory = FeedMemory::new(&record(), NOW);
+        memory.note_unchanged(&state(), None);
+        let given = Validators { credentials_id, ..fetched().validators };
+        memory.note_answer(&Fetched { validators: given, ..fetched() }, true, NOW);
         let validators = validators(&mut memory, NOW);
-        assert_eq!((validators.etag.as_deref(), validators.given_to), (Some("e"), given_to));
+        assert_eq!(
+            (validators.etag.as_deref(), validators.credentials_id),
+            (Some("e"), credentials_id)
+        );
         let written = memory.write(NOW);
         assert_eq!((written.etag.is_some(), written.body.is_some()), (is_written, is_written));
         assert_eq!(memory.state.etag.as_deref(), Some("e"), "this program goes on with it");
@@ -113,11 +116,11 @@ fn refreshes_are_spread_after_a_restart() {
     for n in 0..200 {
         let mut feed = record();
         feed.name = FeedName::new(&format!("feed{n}")).unwrap();
-        let mut poll = Memory::new(&feed, NOW).write(NOW);
+        let mut poll = FeedMemory::new(&feed, NOW).write(NOW);
         poll.refreshed = Some(NOW.minus(REFRESH_EVERY * 30));
         poll.etag = Some("e".into());
         poll.body = Some(state().body);
-        let mut memory = Memory::from_stored(poll, NOW);
+        let mut memory = FeedMemory::from_stored(poll, NOW);
         let half = NOW.plus(REFRESH_EVERY / 2);
         early +=
             u32::from(memory.request(&feed, Some(&state()), false, half).validators.is_empty());
@@ -129,10 +132,10 @@ fn refreshes_are_spread_after_a_restart() {
 #[test]
 fn the_states_own_prints_count_once_somebody_else_has_decided() {
     let mut state = state();
-    let mut memory = Memory::new(&record(), NOW);
+    let mut memory = FeedMemory::new(&record(), NOW);
     assert_eq!(memory.prints(URL, None), None);
     assert_eq!(memory.prints(URL, Some(&state)).map(|p| p.body), Some(20));
-    memory.judged(PRINTS, true, false, state.revision);
+    memory.note_document(PRINTS, true, false, state.revision);
     assert_eq!(memory.prints(URL, Some(&state)), Some(PRINTS));
     state.revision.0 += 1;
     assert_eq!(memory.prints(URL, Some(&state)).map(|p| p.body), Some(20));
@@ -141,53 +144,53 @@ fn the_states_own_prints_count_once_somebody_else_has_decided() {
 #[test]
 fn equal_observations_are_counted_since_the_last_commit() {
     let mut state = state();
-    let mut memory = Memory::new(&record(), NOW);
-    memory.judged(PRINTS, true, false, state.revision);
-    assert_eq!(memory.seen_again(&state, None), Some(1));
-    assert_eq!(memory.seen_again(&state, None), Some(2));
+    let mut memory = FeedMemory::new(&record(), NOW);
+    memory.note_document(PRINTS, true, false, state.revision);
+    assert_eq!(memory.note_unchanged(&state, None), Some(1));
+    assert_eq!(memory.note_unchanged(&state, None), Some(2));
     // A judgement without a commit counts as an unchanged observation.
-    memory.judged(PRINTS, true, false, state.revision);
-    assert_eq!(memory.seen_again(&state, None), Some(4));
+    memory.note_document(PRINTS, true, false, state.revision);
+    assert_eq!(memory.note_unchanged(&state, None), Some(4));
     state.revision.0 += 1;
-    assert_eq!(memory.seen_again(&state, None), Some(1));
-    memory.committed(state.revision);
-    assert_eq!(memory.seen_again(&state, None), Some(1));
-    memory.judged(PRINTS, false, false, state.revision);
-    assert_eq!(memory.seen_again(&state, None), None);
+    assert_eq!(memory.note_unchanged(&state, None), Some(1));
+    memory.restart_observations(state.revision);
+    assert_eq!(memory.note_unchanged(&state, None), Some(1));
+    memory.note_document(PRINTS, false, false, state.revision);
+    assert_eq!(memory.note_unchanged(&state, None), None);
 }
 
 #[test]
 fn only_what_a_restart_should_know_is_written() {
-    let mut memory = Memory::new(&record(), NOW);
-    memory.planned(None, NOW);
+    let mut memory = FeedMemory::new(&record(), NOW);
+    memory.note_poll_end(None, NOW);
     let before = memory.state.clone();
-    memory.answered(&fetched(), true, NOW);
-    memory.planned(None, NOW.plus(WRITE_EVERY));
+    memory.note_answer(&fetched(), true, NOW);
+    memory.note_poll_end(None, NOW.plus(WRITE_EVERY));
     assert!(!memory.differs_from(&before, false));
     assert!(memory.differs_from(&before, true), "of a document that was committed");
     // Of a hundred equal failures, only a few are stored.
     let written = (0..100)
         .filter(|_| {
             let before = memory.state.clone();
-            memory.failed("no answer");
+            memory.note_failure("no answer");
             memory.differs_from(&before, false)
         })
         .count();
     assert_eq!(written, 7);
     let before = memory.state.clone();
-    memory.succeeded(NOW);
+    memory.note_success(NOW);
     assert!(memory.differs_from(&before, false));
 }
 
 #[test]
 fn the_times_of_polls_are_written_once_an_hour_or_in_a_quarter_of_an_interval() {
     let (minute, day) = (Duration::from_secs(60), Duration::from_secs(86_400));
-    let mut memory = Memory::new(&record(), NOW);
+    let mut memory = FeedMemory::new(&record(), NOW);
     assert!(!memory.is_unwritten(minute, NOW) && !memory.is_behind(), "there was none");
-    memory.planned(None, NOW);
+    memory.note_poll_end(None, NOW);
     assert!(memory.is_unwritten(minute, NOW) && memory.is_behind());
     memory.write(NOW);
-    memory.planned(None, NOW.plus(WRITE_EVERY));
+    memory.note_poll_end(None, NOW.plus(WRITE_EVERY));
     assert!(!memory.is_unwritten(minute, NOW.plus(WRITE_EVERY)));
     assert!(memory.is_behind(), "a stop writes it down all the same");
     assert!(memory.is_unwritten(minute, NOW.plus(WRITE_EVERY + minute)));
@@ -199,34 +202,34 @@ fn the_times_of_polls_are_written_once_an_hour_or_in_a_quarter_of_an_interval() 
 
 #[test]
 fn polls_in_a_row_that_say_that_a_feed_is_gone_are_counted() {
-    let mut memory = Memory::new(&record(), NOW);
+    let mut memory = FeedMemory::new(&record(), NOW);
     for _ in 0..40 {
-        memory.failed("the publisher answered 500");
+        memory.note_failure("the publisher answered 500");
     }
     let mut counted = |asked_for| {
-        memory.gone("the publisher answered 410", asked_for);
+        memory.note_gone("the publisher answered 410", asked_for);
         (memory.state.gone, memory.state.failures)
     };
     // All of them count as failures.
     assert_eq!([counted(true), counted(true)], [(1, 41), (1, 42)]);
     assert_eq!([counted(false), counted(false)], [(2, 43), (3, 44)]);
     // The counts survive a restart.
-    let mut memory = Memory::from_stored(memory.write(NOW), NOW);
-    memory.gone("the publisher answered 410", false);
+    let mut memory = FeedMemory::from_stored(memory.write(NOW), NOW);
+    memory.note_gone("the publisher answered 410", false);
     assert_eq!((memory.state.gone, memory.state.failures), (4, 45));
-    memory.failed("the publisher answered 500");
+    memory.note_failure("the publisher answered 500");
     assert_eq!((memory.state.gone, memory.state.failures), (0, 46));
-    memory.gone("the publisher answered 410", false);
+    memory.note_gone("the publisher answered 410", false);
     assert_eq!((memory.state.gone, memory.state.failures), (1, 47));
-    memory.succeeded(NOW);
+    memory.note_success(NOW);
     assert_eq!((memory.state.gone, memory.state.failures), (0, 0));
 }
 
 #[test]
 fn a_restart_makes_a_pending_decision_in_time() {
     let bounds = Bounds::new(Duration::from_secs(3600), Duration::from_secs(86_400));
-    let mut memory = Memory::new(&record(), NOW);
-    memory.planned(None, NOW);
+    let mut memory = FeedMemory::new(&record(), NOW);
+    memory.note_poll_end(None, NOW);
     let soon = NOW.plus(Duration::from_secs(1800));
     assert_eq!(memory.resume(bounds, Some(soon), NOW).unwrap().at, soon);
     assert!(memory.resume(bounds, None, NOW).unwrap().at > soon);
@@ -235,11 +238,11 @@ fn a_restart_makes_a_pending_decision_in_time() {
 /// A feed never read before counts as new, however long it failed.
 #[test]
 fn failures_before_the_first_document_say_nothing_of_how_often_it_changes() {
-    let mut memory = Memory::new(&record(), NOW);
-    memory.failed("no answer");
-    memory.planned(None, NOW);
+    let mut memory = FeedMemory::new(&record(), NOW);
+    memory.note_failure("no answer");
+    memory.note_poll_end(None, NOW);
     let later = NOW.plus(Duration::from_secs(86_400 * 30));
-    memory.observed(true, None, later);
+    memory.update_rate(true, None, later);
     let schedule = memory.state.schedule.unwrap();
     assert_eq!((schedule.last_change, schedule.gap), (later, None));
 }
@@ -277,15 +280,15 @@ fn a_document_without_an_item_of_the_last_one_is_whole_where_it_says_anything_of
 #[test]
 fn half_of_the_window_at_the_pace_of_the_last_documents() {
     let tenth = Turnover { came: 1, items: 10 };
-    let known = turned_over(Overlap::default(), tenth, HOUR, NOW);
+    let known = update_overlap(Overlap::default(), tenth, HOUR, NOW);
     assert_eq!(known, Overlap { half_life: Some(5 * HOUR), missed: 0, last_missed: None });
     // First half of it at once, then gradually longer.
-    let known = turned_over(known, Turnover { came: 5, items: 10 }, HOUR, NOW);
+    let known = update_overlap(known, Turnover { came: 5, items: 10 }, HOUR, NOW);
     assert_eq!(known.half_life, Some(HOUR));
-    assert_eq!(turned_over(known, tenth, HOUR, NOW).half_life, Some(3 * HOUR));
+    assert_eq!(update_overlap(known, tenth, HOUR, NOW).half_life, Some(3 * HOUR));
     let later = NOW.plus(HOUR);
-    let missed = turned_over(known, Turnover { came: 12, items: 10 }, HOUR, later);
+    let missed = update_overlap(known, Turnover { came: 12, items: 10 }, HOUR, later);
     assert_eq!((missed.half_life, missed.missed), (Some(HOUR / 2), 1));
     assert_eq!(missed.last_missed, Some(later));
-    assert_eq!(turned_over(missed, tenth, HOUR, later.plus(HOUR)).last_missed, Some(later));
+    assert_eq!(update_overlap(missed, tenth, HOUR, later.plus(HOUR)).last_missed, Some(later));
 }

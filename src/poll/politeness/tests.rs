@@ -63,7 +63,7 @@ fn hosts_do_not_wait_for_each_other_but_for_room() {
 #[test]
 fn a_request_out_of_turn_counts_for_the_pause() {
     let (mut polite, now) = (lines(2), Instant::now());
-    polite.asked(A, now);
+    polite.note_request(A, now);
     polite.enqueue("one", A, HostRank::Usual, now);
     assert_eq!(next(&mut polite, now), None);
     assert_eq!(next(&mut polite, now + SECOND), Some("one"));
@@ -129,7 +129,7 @@ fn names_of_one_registrable_domain_are_one_host() {
 #[test]
 fn what_is_listed_goes_first_and_closer() {
     let (mut polite, start) = (lines(9), Instant::now());
-    polite.asked(A, start);
+    polite.note_request(A, start);
     polite.enqueue("plain", A, HostRank::Usual, start);
     polite.enqueue("one", A, HostRank::Listed, start);
     polite.enqueue("two", A, HostRank::Listed, start);
@@ -181,7 +181,7 @@ fn an_operator_may_say_how_a_host_is_asked() {
     assert_eq!(of("https://x.feeds.news.co.uk/").name.as_ref(), "feeds.news.co.uk");
     let other = of("https://www.news.co.uk/");
     assert_eq!(
-        (&*other.name, other.pace.spacing, other.listed),
+        (&*other.name, other.pace.spacing, other.listed_spacing),
         ("news.co.uk", 5 * SECOND, 5 * SECOND)
     );
     let below = of("https://a.github.io/");
@@ -332,16 +332,16 @@ fn paused_host(name: &str) -> PoliteHost {
 fn a_host_speaks_for_itself_and_two_for_their_domain() {
     let (mut pauses, start) = (Pauses::default(), Instant::now());
     let minutes = |n: u64| Duration::from_secs(60 * n);
-    pauses.ask(&paused_host("a.news.example"), minutes(30), start);
+    pauses.note_pause(&paused_host("a.news.example"), minutes(30), start);
     assert_eq!(pauses.left(&paused_host("a.news.example"), start), Some(minutes(30)));
     assert_eq!(pauses.left(&paused_host("c.news.example"), start), None);
     // A second pause of the same host does not pause others, nor does one an hour later.
-    pauses.ask(&paused_host("a.news.example"), minutes(30), start + minutes(1));
+    pauses.note_pause(&paused_host("a.news.example"), minutes(30), start + minutes(1));
     assert_eq!(pauses.left(&paused_host("c.news.example"), start + minutes(1)), None);
     let late = start + minutes(62);
-    pauses.ask(&paused_host("b.news.example"), minutes(5), late);
+    pauses.note_pause(&paused_host("b.news.example"), minutes(5), late);
     assert_eq!(pauses.left(&paused_host("c.news.example"), late), None);
-    pauses.ask(&paused_host("a.news.example"), minutes(20), late + minutes(2));
+    pauses.note_pause(&paused_host("a.news.example"), minutes(20), late + minutes(2));
     assert_eq!(pauses.left(&paused_host("c.news.example"), late + minutes(2)), Some(minutes(20)));
     assert_eq!(pauses.left(&paused_host("b.news.example"), late + minutes(2)), Some(minutes(20)));
     assert_eq!(pauses.left(&paused_host("c.news.example"), late + minutes(22)), None);
@@ -351,6 +351,6 @@ fn a_host_speaks_for_itself_and_two_for_their_domain() {
 #[test]
 fn a_pause_is_no_longer_than_a_day() {
     let (mut pauses, now) = (Pauses::default(), Instant::now());
-    pauses.ask(&paused_host("a.example"), MAX_HOST_PAUSE * 9, now);
+    pauses.note_pause(&paused_host("a.example"), MAX_HOST_PAUSE * 9, now);
     assert_eq!(pauses.left(&paused_host("a.example"), now), Some(MAX_HOST_PAUSE));
 }

@@ -1,10 +1,10 @@
 //! Pushes while the polling task is busy, and the permits of ageing.
 
 use super::*;
-use crate::memory::Memory;
+use crate::memory::FeedMemory;
+use crate::permits::{JudgeCost, LARGE_ENTRIES};
 use crate::testing::double::{NOW, name, poller_config, record, store_of};
 use crate::testing::gateway::{Gateway, Publisher};
-use crate::turns::{JudgeCost, LARGE_ENTRIES};
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{Format, Snapshot, SubscriptionKeys};
@@ -17,14 +17,14 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
     let (commands, mut inbox) = mpsc::channel(1);
     let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(NOW));
     let services = Publisher::new("one").services();
-    let parts = poller_config(store_of(&[]).real(), &clock, services);
-    let context = Arc::new(Poller::context(parts));
+    let config = poller_config(store_of(&[]).real(), &clock, services);
+    let context = Arc::new(Poller::context(config));
     let mut scheduler = PollScheduler::new(Arc::clone(&context));
     let poller = Poller { commands, context: Arc::clone(&context) };
     for feed in ["ash", "birch"] {
         let keys = SubscriptionKeys { token: format!("token.{feed}"), secret: "secret".to_owned() };
         let found = Discovery { hubs: vec!["http://h.example/".into()], topic: "t".to_owned() };
-        let mut memory = Memory::new(&record(feed), NOW);
+        let mut memory = FeedMemory::new(&record(feed), NOW);
         let subscription = subscriber::begin(&found, keys, "http://g.example", None, NOW);
         memory.state.subscription = Some(Box::new(subscription));
         context.table.insert(Arc::new(record(feed)), memory).lock().begin(NOW);
@@ -75,9 +75,9 @@ async fn a_large_ledger_is_aged_in_the_turn_of_large_documents() {
         let aged = timeout(Duration::from_secs(3600), poller.age(&Arc::new(record(feed)))).await;
         aged.map(Result::unwrap).is_ok()
     };
-    let turn = poller.context.turns.acquire(JudgeCost::Large(0)).await.unwrap();
+    let permit = poller.context.judge_permits.acquire(JudgeCost::Large(0)).await.unwrap();
     assert!(!is_aged("large").await);
     assert!(is_aged("usual").await);
-    drop(turn);
+    drop(permit);
     assert!(is_aged("large").await);
 }

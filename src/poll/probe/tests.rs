@@ -80,7 +80,7 @@ fn answers(replies: &Replies) -> Vec<String> {
     let answer = |(_, reply): &(SyncId, Option<ProbeReply>)| match reply.as_ref().map(|it| &it.end)
     {
         Some(ProbeEnd::Status { code, at }) => format!("{code} {at}"),
-        Some(ProbeEnd::Without(why)) => why.clone(),
+        Some(ProbeEnd::NoStatus(why)) => why.clone(),
         None => "not asked".to_owned(),
     };
     replies.items.iter().map(answer).collect()

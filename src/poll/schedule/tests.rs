@@ -18,18 +18,18 @@ fn standard() -> Bounds {
 fn plan<'a>(
     feed: &'a FeedName,
     bounds: Bounds,
-    rhythm: UpdateRate,
+    rate: UpdateRate,
     hints: &'a UpdateHints,
 ) -> FeedSchedule<'a> {
-    FeedSchedule { feed, bounds, rhythm, half_life: None, hints, freshness: None }
+    FeedSchedule { feed, bounds, rate, half_life: None, hints, freshness: None }
 }
 
-fn next(rhythm: UpdateRate, hints: &UpdateHints, after: LastResult) -> PlannedPoll {
-    plan(&feed(), standard(), rhythm, hints).next(after, NOW)
+fn next(rate: UpdateRate, hints: &UpdateHints, after: LastResult) -> PlannedPoll {
+    plan(&feed(), standard(), rate, hints).next(after, NOW)
 }
 
-fn read(rhythm: UpdateRate, hints: &UpdateHints) -> PlannedPoll {
-    next(rhythm, hints, LastResult::Read(None, None))
+fn read(rate: UpdateRate, hints: &UpdateHints) -> PlannedPoll {
+    next(rate, hints, LastResult::Read(None, None))
 }
 
 /// The same while something can be decided at a time.
@@ -59,16 +59,16 @@ fn a_new_feed_is_polled_often_and_a_quiet_one_ever_more_seldom() {
 
 #[test]
 fn the_usual_time_between_changes_counts_right_after_a_change() {
-    let rhythm = UpdateRate::since(NOW.minus(8 * HOUR)).after_change(NOW.minus(4 * HOUR));
-    let next = read(rhythm.after_change(NOW), &UpdateHints::default());
+    let rate = UpdateRate::since(NOW.minus(8 * HOUR)).after_change(NOW.minus(4 * HOUR));
+    let next = read(rate.after_change(NOW), &UpdateHints::default());
     assert!(about(&next, HOUR), "{next:?}");
     assert_eq!(next.reason.to_string(), "it takes about 4 h to change: every 1 h");
 }
 
 #[test]
-fn a_clock_that_went_back_does_not_upset_the_rhythm() {
-    let rhythm = UpdateRate::since(NOW.plus(DAY)).after_change(NOW);
-    let next = read(rhythm, &UpdateHints::default());
+fn a_clock_that_went_back_does_not_upset_the_rate() {
+    let rate = UpdateRate::since(NOW.plus(DAY)).after_change(NOW);
+    let next = read(rate, &UpdateHints::default());
     assert!(about(&next, 5 * MINUTE), "{next:?}");
 }
 
@@ -113,7 +113,7 @@ fn something_pending_brings_a_poll_forward_whatever_the_publisher_asks() {
     let found = pending(&hints, soon);
     assert_eq!(found.at, soon);
     assert_eq!(found.reason.to_string(), "something pending can be decided then");
-    assert_eq!(pending(&hints, NOW.plus(FLOOR)).at, NOW.plus(LOOK_AGAIN_FLOOR));
+    assert_eq!(pending(&hints, NOW.plus(FLOOR)).at, NOW.plus(MIN_DECISION_PAUSE));
     // An overdue decision does not cause a poll every half minute.
     assert_eq!(pending(&hints, NOW.minus(DAY)).at, NOW.plus(5 * MINUTE));
     let late = pending(&UpdateHints::default(), NOW.plus(DAY));
@@ -164,9 +164,9 @@ fn a_feed_may_have_bounds_of_its_own() {
 #[test]
 fn replay_chooses_what_the_gateway_would() {
     let hints = UpdateHints { ttl: Some(HOUR), ..UpdateHints::default() };
-    let rhythm = UpdateRate::since(NOW);
-    let interval = replay_interval(&feed(), standard(), rhythm, &hints, None, NOW);
-    assert_eq!(NOW.plus(interval), read(rhythm, &hints).at);
+    let rate = UpdateRate::since(NOW);
+    let interval = replay_interval(&feed(), standard(), rate, &hints, None, NOW);
+    assert_eq!(NOW.plus(interval), read(rate, &hints).at);
 }
 
 #[test]
@@ -194,14 +194,14 @@ proptest! {
         (ttl, period, freshness) in
             (proptest::option::of(span()), proptest::option::of(span()), proptest::option::of(span())),
         skip_hours in proptest::collection::vec(0u8..24, 0..24),
-        look_again in proptest::option::of((1u64..10_000_000).prop_map(Duration::from_secs)),
+        decision_due in proptest::option::of((1u64..10_000_000).prop_map(Duration::from_secs)),
         (failures, retry) in (0u32..100, retry()),
     ) {
         let feed = FeedName::new(&name).unwrap();
         let bounds = Bounds::new(min, max);
-        let rhythm = UpdateRate::since(NOW.minus(quiet));
+        let rate = UpdateRate::since(NOW.minus(quiet));
         let hints = UpdateHints { ttl, period, skip_hours, ..UpdateHints::default() };
-        let plan = FeedSchedule { freshness, ..plan(&feed, bounds, rhythm, &hints) };
+        let plan = FeedSchedule { freshness, ..plan(&feed, bounds, rate, &hints) };
 
         let read = plan.next(LastResult::Read(None, None), NOW);
         prop_assert!(read.at >= NOW.plus(bounds.min()));
@@ -209,10 +209,11 @@ proptest! {
         prop_assert!(!read.reason.to_string().is_empty());
         prop_assert_eq!(&plan.next(LastResult::Read(None, None), NOW), &read);
 
-        let look_again = look_again.map(|later| NOW.plus(later));
-        let pending = plan.next(LastResult::Read(look_again, None), NOW);
+        let decision_due = decision_due.map(|later| NOW.plus(later));
+        let pending = plan.next(LastResult::Read(decision_due, None), NOW);
         prop_assert!(pending.at <= read.at && pending.at > NOW);
-        prop_assert!(look_again.is_none_or(|by| pending.at <= by.max(NOW.plus(LOOK_AGAIN_FLOOR))));
+        let earliest = NOW.plus(MIN_DECISION_PAUSE);
+        prop_assert!(decision_due.is_none_or(|by| pending.at <= by.max(earliest)));
 
         let failed = plan.next(LastResult::Failed(failures, retry), NOW);
         prop_assert!(failed.at >= NOW.plus(bounds.min()) && failed.at <= NOW.plus(bounds.max()));
@@ -249,7 +250,7 @@ fn a_feed_whose_changes_are_told_of_is_polled_a_quarter_as_often() {
 /// SSE 1.0 section 2.2: a subscriber should read before `expires`.
 #[test]
 fn a_feed_is_read_before_it_expires() {
-    let rhythm = UpdateRate::since(NOW.minus(30 * DAY));
+    let rate = UpdateRate::since(NOW.minus(30 * DAY));
     for (expires, expected) in [
         (NOW.plus(10 * HOUR), 9 * HOUR),
         (NOW.plus(MINUTE), 5 * MINUTE),
@@ -257,7 +258,7 @@ fn a_feed_is_read_before_it_expires() {
         (NOW.minus(HOUR), DAY),
     ] {
         let hints = UpdateHints { expires: Some(expires), ..UpdateHints::default() };
-        let next = read(rhythm, &hints);
+        let next = read(rate, &hints);
         assert!(about(&next, expected), "{expires}: {next:?}");
         assert_eq!(next.reason.to_string().contains("expires"), expected < DAY, "{next:?}");
     }

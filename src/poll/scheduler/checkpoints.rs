@@ -64,7 +64,7 @@ async fn write_some(context: &Arc<PollContext>, with_marks: bool, at_once: bool)
     // Fixed before the states are gathered: what predates a silence must not be written after it.
     let Some(term) = context.writing_term() else { return false };
     if with_marks && context.attempts.has_unwritten() {
-        let flushed = while_sure(context, term, context.attempts.flush()).await;
+        let flushed = while_live(context, term, context.attempts.flush()).await;
         if flushed != Some(true) {
             return false;
         }
@@ -83,7 +83,7 @@ async fn write_some(context: &Arc<PollContext>, with_marks: bool, at_once: bool)
         }
         Ok(context.store.checkpoint(&states).await?)
     });
-    let stored = while_sure(context, term, writing).await;
+    let stored = while_live(context, term, writing).await;
     let is_stored = matches!(stored, Some(Ok(())));
     context.table.unsaved().end(is_stored);
     if let Some(Err(error)) = stored {
@@ -95,7 +95,7 @@ async fn write_some(context: &Arc<PollContext>, with_marks: bool, at_once: bool)
 
 /// Runs `writing` while this gateway is sure to be live, checking before each step. Otherwise another gateway may have
 /// taken over its feeds. `None`: stopped.
-async fn while_sure<T>(
+async fn while_live<T>(
     context: &PollContext,
     term: u64,
     writing: impl Future<Output = T>,
@@ -115,9 +115,9 @@ async fn while_sure<T>(
 }
 
 /// Keeps detecting silences while polling stops: the scheduler no longer does, and nothing may be written after one.
-pub(super) async fn keep_looking(context: &PollContext) {
+pub(super) async fn keep_checking(context: &PollContext) {
     loop {
-        context.look(Instant::now());
+        context.check_silence(Instant::now());
         sleep(SLICE).await;
     }
 }
@@ -160,7 +160,7 @@ async fn take_over_leases(
 mod tests {
     use super::*;
     use crate::Poller;
-    use crate::memory::Memory;
+    use crate::memory::FeedMemory;
     use crate::testing::double::{NOW, name, poller_config, record, store_of};
     use crate::testing::gateway::Publisher;
     use crate::testing::owners::{gateway, live};
@@ -175,10 +175,10 @@ mod tests {
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(NOW));
         let (real, services) =
             (store.shared_by(&owners[0]).real(), Publisher::new("one").services());
-        let parts = poller_config(real, &clock, services);
-        let (poller, _scheduler, _inbox) = Poller::prepare(parts);
+        let config = poller_config(real, &clock, services);
+        let (poller, _scheduler, _inbox) = Poller::prepare(config);
         let context = poller.context;
-        let memory = Memory::new(&record("a"), NOW);
+        let memory = FeedMemory::new(&record("a"), NOW);
         let cell = context.table.insert(Arc::new(record("a")), memory);
         context.table.remember(&name("a"), &cell, Duration::ZERO);
         advance(Duration::from_secs(60)).await;
@@ -188,10 +188,10 @@ mod tests {
             store.poll_state("a").is_some()
         };
         assert!(!is_stored().await, "the scheduler has not looked yet");
-        assert_eq!(context.look(Instant::now()), Some(true));
+        assert_eq!(context.check_silence(Instant::now()), Some(true));
         assert!(!is_stored().await, "it has found the silence");
-        context.look(Instant::now());
-        context.silence.deal();
+        context.check_silence(Instant::now());
+        context.silence.end_silence();
         assert!(is_stored().await);
     }
 }

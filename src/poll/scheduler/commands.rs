@@ -96,7 +96,7 @@ impl PollScheduler {
             let walk = &mut feed.memory.state.backfill;
             match order {
                 WalkOrder::Start => {
-                    *walk = Some(Box::new(walk::asked_for(walk.take().map(|walk| *walk), now)));
+                    *walk = Some(Box::new(walk::restart(walk.take().map(|walk| *walk), now)));
                 }
                 WalkOrder::Stop => {
                     if let Some(walk) = walk.as_mut().filter(|walk| walk.is_walking()) {
@@ -108,7 +108,7 @@ impl PollScheduler {
         });
         ordered.ok_or(PollError::Unknown)?;
         self.resume_walk(name, Duration::ZERO);
-        self.save_aside(name);
+        self.save_soon(name);
         Ok(())
     }
 

@@ -7,9 +7,9 @@ use crate::domains::is_polled;
 use crate::error::{PollError, RoundError};
 use crate::feeds::{CHECKPOINT_EVERY, FeedPolling};
 use crate::host_queue::HostSlot;
-use crate::memory::Memory;
+use crate::memory::FeedMemory;
 use crate::politeness::MAX_HOST_PAUSE;
-use crate::polling::TaskAside;
+use crate::polling::BackgroundTask;
 use crate::schedule::{PlannedPoll, PollReason, phase};
 use crate::walk;
 use std::sync::Arc;
@@ -44,9 +44,9 @@ pub(crate) struct LiveFeed {
     /// Consecutive polls after an announcement that found nothing new.
     pub(super) futile: u32,
     /// The task that asks for its missing items.
-    pub(crate) probing: Option<Box<TaskAside>>,
+    pub(crate) probing: Option<Box<BackgroundTask>>,
     /// The task that walks through its publisher's older documents.
-    pub(crate) walking: Option<Box<TaskAside>>,
+    pub(crate) walking: Option<Box<BackgroundTask>>,
     /// The task that asks its hub for a subscription.
     pub(crate) subscribing: Option<Box<HubTask>>,
     /// When the request budget of the feed's previous subscription is restored.
@@ -178,7 +178,7 @@ impl PollScheduler {
         let mut state = unsaved.filter(|state| state.url == record.url).or(state);
         if !is_polled(&record) {
             if let Some(state) = state.filter(|_| record.standing == FeedStanding::Paused) {
-                self.context.table.insert(record, Memory::from_stored(state, now));
+                self.context.table.insert(record, FeedMemory::from_stored(state, now));
             }
             return;
         }
@@ -186,7 +186,7 @@ impl PollScheduler {
             subscriber::resume(subscription, back, now);
         }
         let is_known = state.is_some();
-        let memory = Memory::of(&record, state, now);
+        let memory = FeedMemory::of(&record, state, now);
         if let Some(pause) = memory.state.pause.as_ref().filter(|pause| pause.until > now) {
             let wait = pause.until.since(now).min(MAX_HOST_PAUSE);
             self.context.hosts.pause(&PauseRequest { address: pause.address.clone(), wait });
@@ -207,7 +207,7 @@ impl PollScheduler {
         if next.at <= now {
             next.at = now.plus(later);
             if is_known {
-                next.reason = PollReason::Said(reason.into());
+                next.reason = PollReason::Text(reason.into());
             }
         }
         self.insert(record, Some(memory), next, later);
@@ -218,14 +218,14 @@ impl PollScheduler {
     pub(super) fn insert(
         &mut self,
         record: Arc<FeedRecord>,
-        memory: Option<Memory>,
+        memory: Option<FeedMemory>,
         next: PlannedPoll,
         later: Duration,
     ) {
         let name = record.name.clone();
         self.leave_hub(&name);
         self.unschedule(&name);
-        self.announced.detach(&name);
+        self.followed_documents.detach(&name);
         let callers = self.with_feed(&name, FeedPolling::end_live).unwrap_or_default();
         self.admit(record, memory);
         self.schedule(&name, next);
@@ -236,7 +236,7 @@ impl PollScheduler {
 
     /// Adds a feed to the table of polled feeds. `memory`: `None` keeps the memory from before a pause, if the address
     /// is the same.
-    fn admit(&self, record: Arc<FeedRecord>, memory: Option<Memory>) {
+    fn admit(&self, record: Arc<FeedRecord>, memory: Option<FeedMemory>) {
         let now = self.context.clock.now();
         let known = self.context.table.get(&record.name);
         let last = known.as_ref().and_then(|cell| cell.lock().last_round());
@@ -245,7 +245,7 @@ impl PollScheduler {
             feed.is_paused() && memory.is_none() && feed.memory.state.url == record.url
         });
         let cell = paused.unwrap_or_else(|| {
-            let memory = memory.unwrap_or_else(|| Memory::new(&record, now));
+            let memory = memory.unwrap_or_else(|| FeedMemory::new(&record, now));
             self.context.table.insert(Arc::clone(&record), memory)
         });
         let mut feed = cell.lock();
@@ -281,14 +281,14 @@ impl PollScheduler {
 
     pub(super) fn drop_feed(&mut self, name: &FeedName, departure: Departure) {
         if departure == Departure::Moved {
-            self.save_aside(name);
+            self.save_soon(name);
         }
         self.unschedule(name);
         // A feed that moves to another gateway keeps its subscription there.
         if matches!(departure, Departure::Paused | Departure::Removed) {
             self.leave_hub(name);
         }
-        self.announced.detach(name);
+        self.followed_documents.detach(name);
         let callers = self.with_feed(name, FeedPolling::end_live).unwrap_or_default();
         answer(callers, &Err(PollError::Unknown));
         if departure == Departure::Paused {
@@ -327,12 +327,12 @@ impl PollScheduler {
         if is_walking && feed.live.walking.as_ref().is_none_or(|walk| walk.is_over()) {
             let (context, followed) = (Arc::clone(&self.context), Arc::clone(&cell));
             let walking = |cancel| walk::take_steps(context, followed, later, cancel);
-            feed.live.walking = Some(Box::new(self.context.spawn_aside(walking)));
+            feed.live.walking = Some(Box::new(self.context.spawn_background(walking)));
         }
     }
 
     /// Writes the feed's poll state soon, because its walk or its hub subscription changed.
-    pub(super) fn save_aside(&self, name: &FeedName) {
+    pub(super) fn save_soon(&self, name: &FeedName) {
         if let Some(cell) = self.context.table.live(name) {
             self.context.table.remember(name, &cell, Duration::ZERO);
         }

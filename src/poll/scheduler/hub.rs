@@ -4,7 +4,7 @@
 use super::{HOST_PAUSED, PollScheduler, SLICE};
 use crate::feeds::{FeedCell, FeedPolling};
 use crate::politeness::HostRank;
-use crate::polling::{BROKE_OFF, PollContext, PollResult, TaskAside, catch_panic};
+use crate::polling::{BROKE_OFF, BackgroundTask, PollContext, PollResult, catch_panic};
 use crate::schedule::phase;
 use crate::subscribe;
 use crate::sup::AnnouncedFeed;
@@ -27,13 +27,12 @@ use tokio_util::sync::CancellationToken;
 pub const PUSH_PAUSE: GrowingPause =
     GrowingPause::doubling(Duration::from_secs(5), Duration::from_secs(5120));
 
-/// The longest sleep of a hub task, to which each feed adds its own share of up to the same time, so that feeds do not
-/// fall into step.
-const LOOK_AGAIN: Duration = Duration::from_secs(5 * 60);
+/// The longest sleep of a hub task; jitter of up to the same time is added.
+const MAX_SLEEP: Duration = Duration::from_secs(5 * 60);
 
 /// The task that sends the subscription requests of a feed to its hub.
 pub(crate) struct HubTask {
-    aside: TaskAside,
+    task: BackgroundTask,
     /// Wakes the task: the time of the next request may have changed.
     changed: Arc<Notify>,
 }
@@ -49,7 +48,7 @@ impl FeedPolling {
     }
 
     /// Returns a poll to schedule if the feed relied on its hub and the hub is no longer trusted.
-    fn uncover(&mut self, now: Time) -> Option<AnnouncedFeed> {
+    fn revoke_reliance(&mut self, now: Time) -> Option<AnnouncedFeed> {
         let begun = self.live.polled.unwrap_or(now);
         let covers = self.with_hub(|it| subscriber::covers(it, begun, now));
         if !self.live.by_hub || covers == Some(true) {
@@ -78,7 +77,7 @@ impl PollScheduler {
         // Drop a subscription whose hub can no longer reach this gateway, or that is no longer wanted.
         if !settings.is_reached_by(subscription.address()) {
             self.leave_hub(name);
-            self.save_aside(name);
+            self.save_soon(name);
             return;
         }
         let reached = settings.reach.as_ref().map(|reach| reach.callbacks.as_str());
@@ -118,7 +117,7 @@ impl PollScheduler {
         let Some(found) = found.filter(|found| !found.hubs.is_empty()) else {
             if self.with_hub(name, |_| ()).is_some() {
                 self.leave_hub(name);
-                self.save_aside(name);
+                self.save_soon(name);
             }
             return;
         };
@@ -133,15 +132,15 @@ impl PollScheduler {
     /// Follows up a changed subscription: plans its next request and has it written.
     fn hub_changed(&mut self, name: &FeedName) {
         self.ask_hub(name);
-        self.save_aside(name);
+        self.save_soon(name);
         self.watch_hub(name);
     }
 
     /// Schedules a poll if the feed relied on its hub and the hub is no longer trusted.
     pub(super) fn watch_hub(&mut self, name: &FeedName) {
         let now = self.context.clock.now();
-        if let Some(wanted) = self.with_feed(name, |feed| feed.uncover(now)).flatten() {
-            self.want(&wanted);
+        if let Some(wanted) = self.with_feed(name, |feed| feed.revoke_reliance(now)).flatten() {
+            self.poll_announced(&wanted);
         }
     }
 
@@ -150,14 +149,16 @@ impl PollScheduler {
         let Some(cell) = self.context.table.live(name) else { return };
         let mut feed = cell.lock();
         let Some(token) = feed.with_hub(|it| it.keys.token.clone()) else { return };
-        if feed.live.subscribing.as_ref().is_some_and(|asking| !asking.aside.is_over()) {
+        if feed.live.subscribing.as_ref().is_some_and(|asking| !asking.task.is_over()) {
             return feed.wake_hub();
         }
-        let (context, told) = (Arc::clone(&self.context), self.told.clone());
+        let (context, announcement_sender) =
+            (Arc::clone(&self.context), self.announcement_sender.clone());
         let (cell, changed) = (Arc::clone(&cell), Arc::<Notify>::default());
-        let subscriber = Subscriber { context, cell, token, told, changed: Arc::clone(&changed) };
-        let aside = self.context.spawn_aside(|cancel| subscriber.run(cancel));
-        feed.live.subscribing = Some(Box::new(HubTask { aside, changed }));
+        let subscriber =
+            Subscriber { context, cell, token, announcement_sender, changed: Arc::clone(&changed) };
+        let task = self.context.spawn_background(|cancel| subscriber.run(cancel));
+        feed.live.subscribing = Some(Box::new(HubTask { task, changed }));
     }
 
     /// Answers a hub that calls the callback of `token`: the challenge, an empty text for a denial, or `None` if the
@@ -200,13 +201,13 @@ impl PollScheduler {
             Some(feed.live.push_pause(self.settings().bounds(&feed.record.options).min()))
         });
         if let Some(pause) = pause.flatten() {
-            self.bring_about(&name, pause, Duration::ZERO, "its hub told of a change");
+            self.poll_soon(&name, pause, Duration::ZERO, "its hub told of a change");
         }
     }
 
     /// Updates the trust in the feed's hub after a successful poll. Returns whether the hub is expected to announce
     /// every further change.
-    pub(super) fn heard_of_hub(
+    pub(super) fn update_hub_trust(
         &mut self,
         (name, cell): (&FeedName, &FeedCell),
         found: &PollResult,
@@ -232,7 +233,7 @@ impl PollScheduler {
         feed.live.by_hub = covers;
         drop(feed);
         if is_material {
-            self.save_aside(name);
+            self.save_soon(name);
         }
         covers
     }
@@ -265,12 +266,12 @@ impl PollScheduler {
     }
 }
 
-/// A feed and the token of its hub subscription.
+/// The state of a hub task: its feed, and the token by which it recognizes its subscription.
 struct Subscriber {
     context: Arc<PollContext>,
     cell: Arc<FeedCell>,
     token: String,
-    told: mpsc::Sender<Vec<AnnouncedFeed>>,
+    announcement_sender: mpsc::Sender<Vec<AnnouncedFeed>>,
     changed: Arc<Notify>,
 }
 
@@ -284,8 +285,8 @@ impl Subscriber {
 
     /// Sends each request that is due, as long as the feed has this subscription.
     async fn run(self, cancel: CancellationToken) {
-        let spread = phase(&self.name()) % LOOK_AGAIN.as_secs();
-        let longest = LOOK_AGAIN + Duration::from_secs(spread);
+        let spread = phase(&self.name()) % MAX_SLEEP.as_secs();
+        let longest = MAX_SLEEP + Duration::from_secs(spread);
         let asking = async {
             while let Some(next) = self.with(|it| it.next) {
                 let left = next.since(self.context.clock.now());
@@ -350,10 +351,10 @@ impl Subscriber {
         let (name, now) = (self.name(), self.context.clock.now());
         let is_given_up = || cancel.is_cancelled();
         self.context.table.remember_unless(&name, &self.cell, Duration::ZERO, is_given_up);
-        let wanted = self.cell.lock().uncover(now);
+        let wanted = self.cell.lock().revoke_reliance(now);
         if let Some(wanted) = wanted {
             // The receiver is gone if polling has stopped.
-            let _ = self.told.send(vec![wanted]).await;
+            let _ = self.announcement_sender.send(vec![wanted]).await;
         }
     }
 }
@@ -368,7 +369,7 @@ async fn ask(
 ) -> Result<(), FetchError> {
     let unread =
         |error: StoreError| FetchError::Client { what: "read the list", why: in_words(&error) };
-    let leads = context.leads_of(feed).await.map_err(unread)?;
+    let leads = context.lead_scope(feed).await.map_err(unread)?;
     let call = context.services.load().call.clone();
     let asked = subscribe::ask(call, (hub.clone(), leads), request, now).await;
     let pause = asked.as_ref().err().and_then(|error| error.pause(&hub));

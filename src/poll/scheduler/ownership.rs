@@ -179,7 +179,7 @@ impl PollScheduler {
     pub(super) fn follow_gateways(&mut self) {
         let now = Instant::now();
         let Some(owned) = &mut self.owned else { return };
-        let Some(is_outdated) = self.context.look(now) else { return };
+        let Some(is_outdated) = self.context.check_silence(now) else { return };
         if is_outdated {
             tracing::warn!(
                 "this gateway was silent, and others may have polled its feeds: they are read again"
@@ -191,7 +191,7 @@ impl PollScheduler {
                 self.depart(&name, Departure::Lost, oneshot::channel().0);
             }
             self.context.table.unsaved().feeds.clear();
-            self.context.silence.deal();
+            self.context.silence.end_silence();
         }
         let store = Arc::clone(&self.context.store);
         let Some(owned) = &mut self.owned else { return };
@@ -216,7 +216,7 @@ impl PollScheduler {
     }
 
     /// Applies the result of a comparison.
-    pub(super) fn take_in(&mut self, compared: Result<ListComparison, String>) {
+    pub(super) fn apply_comparison(&mut self, compared: Result<ListComparison, String>) {
         let compared = match compared {
             Ok(compared) => compared,
             Err(error) => {

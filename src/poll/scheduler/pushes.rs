@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 impl PollScheduler {
     /// Polls a feed because its SUP document lists it, or because it can no longer rely on announcements.
-    pub(super) fn want(&mut self, wanted: &AnnouncedFeed) {
+    pub(super) fn poll_announced(&mut self, wanted: &AnnouncedFeed) {
         let bounds = |feed: &FeedPolling| self.settings().bounds(&feed.record.options).min();
         let pause = self.with_feed(&wanted.feed, |feed| {
             let least = bounds(feed);
@@ -32,11 +32,11 @@ impl PollScheduler {
             }
         });
         let Some((pause, spread)) = pause else { return };
-        self.bring_about(&wanted.feed, pause, Duration::from_secs(spread), wanted.reason);
+        self.poll_soon(&wanted.feed, pause, Duration::from_secs(spread), wanted.reason);
     }
 
     /// Schedules a poll after `spread`, but no sooner than `pause` after the feed's last poll.
-    pub(super) fn bring_about(
+    pub(super) fn poll_soon(
         &mut self,
         name: &FeedName,
         pause: Duration,
@@ -64,17 +64,17 @@ impl PollScheduler {
 
     /// Applies the links of a successful poll to the feed's SUP document and hub. Returns which of them is expected to
     /// announce every further change.
-    pub(super) fn heard(
+    pub(super) fn apply_links(
         &mut self,
         (name, cell): (&FeedName, &FeedCell),
         found: &PollResult,
         running: &RunningPoll,
     ) -> Option<IntervalReason> {
-        if let Some(place) = &found.announced {
-            let (context, told) = (&self.context, &self.told);
-            self.announced.attach(name, place.clone(), |reader, source| {
-                let following = sup::follow(Arc::clone(context), reader, source, told.clone());
-                context.spawn_aside(|cancel| async move {
+        if let Some(announcement) = &found.announced {
+            let (context, sender) = (&self.context, &self.announcement_sender);
+            self.followed_documents.attach(name, announcement.clone(), |reader, source| {
+                let following = sup::follow(Arc::clone(context), reader, source, sender.clone());
+                context.spawn_background(|cancel| async move {
                     cancel.run_until_cancelled(following).await;
                 })
             });
@@ -94,10 +94,11 @@ impl PollScheduler {
         drop(feed);
         let poll = PushedPoll { changed, told, expected };
         let now = (Instant::now(), self.context.clock.now());
-        let covered = self.announced.polled(name, poll, running.since, now) && found.held.is_none();
+        let covered =
+            self.followed_documents.polled(name, poll, running.since, now) && found.held.is_none();
         cell.lock().live.covered = covered;
         let poll = PushedPoll { expected: by_hub, ..poll };
-        let by_hub = self.heard_of_hub((name, cell), found, running.at, poll);
+        let by_hub = self.update_hub_trust((name, cell), found, running.at, poll);
         // If both do, the hub is faster.
         if by_hub {
             return Some(IntervalReason::ByHub);

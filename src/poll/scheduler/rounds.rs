@@ -9,7 +9,7 @@ use super::{
 use crate::error::{PollError, RoundError};
 use crate::feeds::{CHECKPOINT_EVERY, FeedCell};
 use crate::host_queue::HostSlot;
-use crate::memory::Memory;
+use crate::memory::FeedMemory;
 use crate::politeness::{MAX_HOST_PAUSE, MAX_WAIT_IN_LINE};
 use crate::polling::{BROKE_OFF, PollResult, catch_panic, round, unless_it_breaks};
 use crate::probe;
@@ -32,7 +32,7 @@ const REFUSED: GrowingPause = GrowingPause::doubling(Duration::from_secs(5), MAX
 pub(super) struct Done {
     cell: Arc<FeedCell>,
     serial: u64,
-    memory: Box<Memory>,
+    memory: Box<FeedMemory>,
     result: Result<PollResult, RoundError>,
     /// The probe that the round found worthwhile: the missing items to ask for.
     plan: Option<ProbePlan>,
@@ -99,7 +99,7 @@ impl PollScheduler {
                 Some((result, plan))
             };
             let (result, plan) = catch_panic(polled, || None).await.unwrap_or_else(|| {
-                *memory = Memory::new(&record, at);
+                *memory = FeedMemory::new(&record, at);
                 (Err(RoundError::Defect(BROKE_OFF.to_owned())), None)
             });
             Box::new(Done { cell, serial, memory, result, plan })
@@ -125,7 +125,7 @@ impl PollScheduler {
         drop(feed);
         let name = record.name.clone();
         if running.slot.is_none() {
-            self.context.hosts.asked(&running.address);
+            self.context.hosts.note_request(&running.address);
         }
         let mut waiting = std::mem::take(&mut running.waiting);
         let asked_otherwise = running.asked_otherwise;
@@ -167,9 +167,10 @@ impl PollScheduler {
         let is_shared = self.owned.is_some();
         let failed_before = memory.state.failures;
         // The document came from a reader's proxied request: do not reset the failures of our own polls.
-        let is_aside = failed_before > 0 && result.as_ref().is_ok_and(|found| found.is_handed);
+        let is_substitute =
+            failed_before > 0 && result.as_ref().is_ok_and(|found| found.is_from_reader);
         let found = result.as_ref().ok();
-        let told_by = found.and_then(|found| self.heard((name, &cell), found, &running));
+        let announced_by = found.and_then(|found| self.apply_links((name, &cell), found, &running));
         let mut feed = cell.lock();
         let record = Arc::clone(&feed.record);
         let bounds = self.settings().bounds(&record.options);
@@ -179,12 +180,12 @@ impl PollScheduler {
             Ok(found) => {
                 let held = found.held.as_deref();
                 memory.state.interruptions.note(InterruptionKind::Held, held, now);
-                if is_aside {
+                if is_substitute {
                     let unasked = || PlannedPoll::new(now, "the publisher was not asked");
                     running.planned.take().unwrap_or_else(unasked)
                 } else {
-                    memory.succeeded(now);
-                    let after = LastResult::Read(found.look_again, told_by);
+                    memory.note_success(now);
+                    let after = LastResult::Read(found.decision_due, announced_by);
                     let planned = memory.plan(bounds, answered).next(after, answered);
                     feed.live.replan(planned, bounds.min(), now)
                 }
@@ -196,7 +197,7 @@ impl PollScheduler {
             Err(error) => plan_after_failure(&mut memory, &record, error, &running, (bounds, now)),
         };
         let pause = requested_pause(&record, &result);
-        if !is_aside {
+        if !is_substitute {
             memory.state.pause = pause.as_ref().map(|pause| HostPause {
                 address: pause.address.clone(),
                 until: now.plus(pause.wait.min(MAX_HOST_PAUSE)),
@@ -206,14 +207,14 @@ impl PollScheduler {
                 let at = if error.blame() == FetchBlame::Operator { now } else { next.at };
                 (at, next.reason.to_string())
             });
-            memory.planned(retry, answered);
+            memory.note_poll_end(retry, answered);
         }
         let (took, asked_for) = (running.since.elapsed(), running.slot.is_none());
         let note = summarize_poll(&record, running.at, took, asked_for, &result);
         let kind = |failure: &PollFailure| (failure.blame, failure.status);
         let as_before =
             failed_before > 0 && feed.failure().map(kind) == note.failure.as_ref().map(kind);
-        let failed_until = if is_aside { 0 } else { failed_before };
+        let failed_until = if is_substitute { 0 } else { failed_before };
         log_poll(&record, &note, &result, (failed_until, as_before));
         // The walk and the hub subscription changed during the round; keep their current states.
         let before = &mut feed.memory.state;
@@ -225,12 +226,12 @@ impl PollScheduler {
         let document = result.as_ref().ok().and_then(|found| found.document.clone());
         let document = document.map(|read| ParsedNote { at: running.at, ..read });
         self.context.table.totals.lock().add(&note);
-        feed.add(note, document, is_aside);
+        feed.add(note, document, is_substitute);
         let may_walk = record.options.backfill || feed.memory.state.backfill.is_some();
         if let Some(plan) = plan {
             let (context, cell) = (Arc::clone(&self.context), Arc::clone(&cell));
             let asking = |cancel| probe::run(context, cell, plan, cancel);
-            feed.live.probing = Some(Box::new(self.context.spawn_aside(asking)));
+            feed.live.probing = Some(Box::new(self.context.spawn_background(asking)));
         }
         drop(feed);
         if is_unsaved {
@@ -260,7 +261,7 @@ pub(super) async fn poll_for_others(
     }
     let StoredFeed { record, state, .. } = stored;
     let (at, since) = (context.clock.now(), Instant::now());
-    let mut memory = Memory::of(&record, state, at);
+    let mut memory = FeedMemory::of(&record, state, at);
     let address = memory.address().to_owned();
     let polled = round(context, &record, &mut memory, true, &context.cancel);
     let polled = polled.instrument(debug_span!("poll", feed = %record.name));
@@ -268,7 +269,7 @@ pub(super) async fn poll_for_others(
     if matches!(result, Err(RoundError::Cancelled)) {
         return Err(PollError::Stopped);
     }
-    context.hosts.asked(&address);
+    context.hosts.note_request(&address);
     requested_pause(&record, &result).iter().for_each(|pause| context.hosts.pause(pause));
     if matches!(result, Err(RoundError::Overtaken)) {
         // The owner polled the feed meanwhile; this is no failure.
@@ -282,7 +283,7 @@ pub(super) async fn poll_for_others(
 
 /// Counts a failed poll in `memory` and returns when the feed is polled next.
 fn plan_after_failure(
-    memory: &mut Memory,
+    memory: &mut FeedMemory,
     record: &FeedRecord,
     error: &RoundError,
     running: &RunningPoll,
@@ -292,9 +293,9 @@ fn plan_after_failure(
     let status = error.failure().status;
     let is_gone = status == Some(410);
     if is_gone {
-        memory.gone(&words, running.slot.is_none());
+        memory.note_gone(&words, running.slot.is_none());
     } else {
-        memory.failed(&words);
+        memory.note_failure(&words);
     }
     if error.blame() != FetchBlame::Gateway {
         memory.state.interruptions.note(InterruptionKind::Failed, Some(&words), running.at);

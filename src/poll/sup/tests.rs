@@ -40,7 +40,7 @@ impl Fixture {
     fn reads(&mut self, read: Result<Option<SupNews>, FetchError>) -> Vec<AnnouncedFeed> {
         self.pass(self.wait + 1);
         let now = (self.now, self.time);
-        let (wanted, wait) = self.source.take_in(&mut self.reader, read, LEAST, now);
+        let (wanted, wait) = self.source.apply_reading(&mut self.reader, read, LEAST, now);
         self.wait = wait.as_secs();
         wanted
     }
@@ -117,8 +117,8 @@ async fn a_document_that_cannot_be_read_covers_nothing_after_a_while() {
     let mut waits = Vec::new();
     for failure in 1..=5 {
         let wanted = fixture.reads(Err(defect("it broke")));
-        assert_eq!(wanted.len(), if failure == FAILURES_BORNE { 2 } else { 0 }, "{failure}");
-        assert_eq!(fixture.covers("a"), failure < FAILURES_BORNE);
+        assert_eq!(wanted.len(), if failure == MAX_FAILURES { 2 } else { 0 }, "{failure}");
+        assert_eq!(fixture.covers("a"), failure < MAX_FAILURES);
         waits.push(fixture.wait);
     }
     // After three quick retries, feeds are polled individually.
@@ -163,7 +163,7 @@ async fn a_document_without_feeds_is_forgotten_and_there_are_only_so_many() {
         let place = place.map(|place| (place, LeadScope::default()));
         documents.attach(&feed(name), place, |reader, source| {
             begun.borrow_mut().push((reader.request.url, source));
-            TaskAside {
+            BackgroundTask {
                 task: tokio::spawn(async {}),
                 _cancel: CancellationToken::new().drop_guard(),
             }
@@ -179,7 +179,7 @@ async fn a_document_without_feeds_is_forgotten_and_there_are_only_so_many() {
     assert_eq!(source.lock().all("").len(), 1);
     // The feed no longer names a SUP document.
     attach(&mut documents, "b", None);
-    assert!(documents.sources.is_empty() && documents.places.is_empty());
+    assert!(documents.sources.is_empty() && documents.announcements.is_empty());
     for n in 0..=MAX_DOCUMENTS {
         attach(&mut documents, &format!("f{n}"), Some(format!("http://h{n}.example/")));
     }

@@ -121,7 +121,7 @@ impl Publisher {
                 etag: Some(etag.to_owned()),
                 last_modified: None,
                 answered_by: Some(request.url.clone()),
-                given_to: 0,
+                credentials_id: 0,
             },
             moved_to: text.contains("moved").then(|| "http://new.example/".to_owned()),
             wire_bytes: if known { 0 } else { text.len() as u64 },
@@ -155,7 +155,7 @@ pub fn fetched(url: &str, mut answer: FetchAnswer) -> Fetched {
         moved_to: None,
         wire_bytes: 1,
         notes: Vec::new(),
-        is_handed: false,
+        is_from_reader: false,
         leads: LeadScope::Allowed,
         rate_reset: None,
         page_links: Vec::new(),
@@ -203,9 +203,9 @@ impl Gateway {
         publisher: &Arc<Publisher>,
         services: Services,
     ) -> Self {
-        let edit = |parts: &mut PollerConfig| {
-            parts.judge = Arc::new(ParseAndRecord::default());
-            parts.settings.spacing = Duration::ZERO;
+        let edit = |config: &mut PollerConfig| {
+            config.judge = Arc::new(ParseAndRecord::default());
+            config.settings.spacing = Duration::ZERO;
         };
         Self::with_parts(store, publisher, services, NOW, edit).await
     }
@@ -220,13 +220,13 @@ impl Gateway {
     ) -> Self {
         let (clock, judge) = (ManualClock::at(now), Arc::new(JudgeDouble::default()));
         let known: Arc<dyn Clock> = Arc::new(clock.clone());
-        let mut parts = PollerConfig {
+        let mut config = PollerConfig {
             judge: Arc::clone(&judge) as Arc<dyn DocumentJudge>,
             ..poller_config(store.real(), &known, services)
         };
-        edit(&mut parts);
-        let cancel = parts.cancel.clone();
-        let (poller, task) = Poller::start(parts).await.unwrap();
+        edit(&mut config);
+        let cancel = config.cancel.clone();
+        let (poller, task) = Poller::start(config).await.unwrap();
         let (store, publisher) = (Arc::clone(store), Arc::clone(publisher));
         Self { store, publisher, judge, clock, poller, cancel, task }
     }

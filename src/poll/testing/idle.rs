@@ -1,6 +1,6 @@
 //! Idle polling: it does nothing by itself, and its feeds have the status that a test sets.
 
-use crate::memory::Memory;
+use crate::memory::FeedMemory;
 use crate::poller::PollCommand;
 use crate::schedule::PlannedPoll;
 use crate::scheduler::PollScheduler;
@@ -72,7 +72,8 @@ impl IdlePolling {
             subscription: status.hub.map(|hub| Box::new(hub.subscription)),
             ..PollState::new(&record.name, &record.url)
         };
-        let cell = context.table.insert(Arc::new(record.clone()), Memory::from_stored(state, now));
+        let cell =
+            context.table.insert(Arc::new(record.clone()), FeedMemory::from_stored(state, now));
         let mut feed = cell.lock();
         feed.begin(now);
         let mut document = status.document;

@@ -1,8 +1,8 @@
 //! Checkpoints to a slow database.
 
 use super::*;
+use crate::permits::{Attempts, LARGE_ENTRIES};
 use crate::testing::owners::{gateway, live};
-use crate::turns::{Attempts, LARGE_ENTRIES};
 use tidegate_core::model::Attempt;
 
 #[tokio::test(start_paused = true)]

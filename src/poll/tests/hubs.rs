@@ -38,7 +38,7 @@ async fn start(
 ) -> Gateway {
     let callbacks = CALLBACKS.to_owned();
     let reach = Some(Reach { callbacks, own_hosts: false, http_secrets: false });
-    let reached = |parts: &mut PollerConfig| parts.settings.reach = reach;
+    let reached = |config: &mut PollerConfig| config.settings.reach = reach;
     Gateway::with_parts(store, publisher, services, later(seconds), reached).await
 }
 

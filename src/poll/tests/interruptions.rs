@@ -83,11 +83,11 @@ async fn a_pause_forgets_neither_polls_nor_interruptions() {
     assert_eq!(gateway.poller.status(&name("news")), None);
 }
 
-/// Services whose fetches succeed with a reader's answer while `is_handed`, and fail with 403 otherwise.
-fn refusing(publisher: &Arc<Publisher>, is_handed: &Arc<AtomicBool>) -> Services {
-    let is_handed = Arc::clone(is_handed);
-    publisher.services_by(move |publisher, request| match is_handed.load(Ordering::SeqCst) {
-        true => Ok(Fetched { is_handed: true, ..publisher.reply(request)? }),
+/// Services whose fetches succeed with a reader's answer while `is_from_reader`, and fail with 403 otherwise.
+fn refusing(publisher: &Arc<Publisher>, is_from_reader: &Arc<AtomicBool>) -> Services {
+    let is_from_reader = Arc::clone(is_from_reader);
+    publisher.services_by(move |publisher, request| match is_from_reader.load(Ordering::SeqCst) {
+        true => Ok(Fetched { is_from_reader: true, ..publisher.reply(request)? }),
         false => Err(status_error(403, None)),
     })
 }
@@ -96,20 +96,20 @@ fn refusing(publisher: &Arc<Publisher>, is_handed: &Arc<AtomicBool>) -> Services
 #[tokio::test]
 async fn what_a_reader_was_answered_leaves_failures_and_their_backoff_as_they_are() {
     let (store, publisher) = (store_of(&["news"]), Publisher::new("one"));
-    let is_handed = Arc::new(AtomicBool::new(true));
-    let services = refusing(&publisher, &is_handed);
+    let is_from_reader = Arc::new(AtomicBool::new(true));
+    let services = refusing(&publisher, &is_from_reader);
     let gateway = Gateway::with_client(&store, &publisher, services).await;
     gateway.polls("news", 1).await;
     let status = gateway.status();
     assert_eq!((status.failures, status.reads_answers()), (0, false), "the first poll takes one");
 
-    is_handed.store(false, Ordering::SeqCst);
+    is_from_reader.store(false, Ordering::SeqCst);
     for at in [10, 20, 30] {
         poll_at(&gateway, at).await;
     }
     let before = gateway.status();
     assert_eq!((before.failures, before.reads_answers()), (3, false));
-    is_handed.store(true, Ordering::SeqCst);
+    is_from_reader.store(true, Ordering::SeqCst);
     gateway.publisher.says("two", "2");
     gateway.clock.set(later(40));
     assert_eq!(gateway.poll().await.outcome, PollEnding::Changed);
@@ -121,7 +121,7 @@ async fn what_a_reader_was_answered_leaves_failures_and_their_backoff_as_they_ar
     assert_eq!((summary.failures, summary.error), (3, before.failure.map(|it| it.error)));
 
     // The next failure counts as the fourth; the first successful poll of its own ends the row.
-    is_handed.store(false, Ordering::SeqCst);
+    is_from_reader.store(false, Ordering::SeqCst);
     poll_at(&gateway, 50).await;
     assert_eq!((gateway.status().failures, gateway.status().reads_answers()), (4, true));
     let next = gateway.status().next.unwrap().at;

@@ -1,7 +1,7 @@
 //! What polling retains across a restart, and what it must not.
 
 use super::*;
-use crate::turns::{Attempts, KILLS_BORNE, LARGE_ENTRIES};
+use crate::permits::{Attempts, LARGE_ENTRIES, MAX_KILLS};
 use tidegate_core::model::{Attempt, FeedRecord};
 
 /// Validators are stored some seconds after the commit. After a crash in between, the stored ones belong to the
@@ -157,7 +157,7 @@ async fn a_feed_in_whose_document_the_gateway_was_killed_twice_waits_for_an_oper
     assert!(store.stored_attempts().is_empty());
 
     // After the second, it does not.
-    killed_in(&store, KILLS_BORNE - 1);
+    killed_in(&store, MAX_KILLS - 1);
     for _ in 0..2 {
         let gateway = Gateway::start(&store, &Publisher::new(large())).await;
         let status = gateway.status();
@@ -174,7 +174,7 @@ async fn a_feed_in_whose_document_the_gateway_was_killed_twice_waits_for_an_oper
     assert!(store.stored_attempts().is_empty());
 
     // Putting the feed again also clears the mark.
-    killed_in(&store, KILLS_BORNE - 1);
+    killed_in(&store, MAX_KILLS - 1);
     let gateway = Gateway::start(&store, &Publisher::new("one")).await;
     gateway.poller.put(record("news")).await.unwrap();
     gateway.polls("news", 1).await;
@@ -187,7 +187,7 @@ async fn a_feed_in_whose_document_the_gateway_was_killed_twice_waits_for_an_oper
 async fn a_feed_that_is_stopped_stays_so_where_too_many_polls_are_asked_for() {
     let (store, others) = store_of_many(200);
     store.set_record(&record("news"));
-    killed_in(&store, KILLS_BORNE - 1);
+    killed_in(&store, MAX_KILLS - 1);
     let publisher = Publisher::gated("one");
     let gateway = Gateway::start(&store, &publisher).await;
     let mut asked = tokio::task::JoinSet::new();

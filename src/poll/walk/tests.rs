@@ -8,7 +8,7 @@ use tidegate_format::parse::{self, Limits};
 const NOW: Time = Time::from_unix(1_795_191_605);
 const FEED: &str = "https://pub.example/feed";
 
-fn signpost(head: &str, entries: &[&str], url: &str, trail: Option<ArchiveLayout>) -> ArchiveLinks {
+fn links(head: &str, entries: &[&str], url: &str, trail: Option<ArchiveLayout>) -> ArchiveLinks {
     let entries: String =
         entries.iter().map(|id| format!("<entry><id>{id}</id></entry>")).collect();
     let text = format!(
@@ -35,18 +35,18 @@ fn the_feed_says_how_its_past_is_laid_out() {
         (WORD_PRESS.to_owned(), Numbered, "https://pub.example/feed?paged=2"),
     ] {
         let mut walk = Backfill::begin(NOW);
-        go_on(&mut walk, signpost(&head, &["1"], FEED, None), None, NOW);
+        continue_walk(&mut walk, links(&head, &["1"], FEED, None), None, NOW);
         assert_eq!((walk.trail, walk.next.as_deref()), (Some(trail), Some(next)));
         assert!(walk.is_walking() && walk.documents == 0);
     }
     let mut walk = Backfill::begin(NOW);
-    go_on(&mut walk, signpost("", &["1"], FEED, None), None, NOW);
+    continue_walk(&mut walk, links("", &["1"], FEED, None), None, NOW);
     assert_eq!((walk.standing, walk.ended), (WalkStanding::Done, Some(NOW)));
     assert_eq!(walk.note.as_deref(), Some("the feed leads to no older documents"));
     // What a publisher has a say in is bounded.
     let mut walk = Backfill::begin(NOW);
     let long = format!("/{}", "a".repeat(MAX_URL_BYTES));
-    go_on(&mut walk, signpost(&link("prev-archive", &long), &["1"], FEED, None), None, NOW);
+    continue_walk(&mut walk, links(&link("prev-archive", &long), &["1"], FEED, None), None, NOW);
     assert_eq!((walk.standing, walk.next.as_deref()), (WalkStanding::Done, None));
     assert!(walk.note.is_some_and(|note| note.contains("the limit is 8192")));
 }
@@ -69,21 +69,26 @@ fn pages_are_numbered_on() {
 fn set(trail: ArchiveLayout, next: &str) -> Backfill {
     let mut walk = Backfill::begin(NOW);
     let older = Some((trail, next.to_owned()));
-    let first = ArchiveLinks { older, lists: 1, has_entries: true, gone: vec![7] };
-    go_on(&mut walk, first, None, NOW);
+    let first = ArchiveLinks { older, entries_hash: 1, has_entries: true, gone: vec![7] };
+    continue_walk(&mut walk, first, None, NOW);
     walk
 }
 
-fn to(trail: ArchiveLayout, next: &str, lists: u64) -> ArchiveLinks {
-    ArchiveLinks { older: Some((trail, next.to_owned())), lists, has_entries: true, gone: vec![8] }
+fn to(trail: ArchiveLayout, next: &str, entries_hash: u64) -> ArchiveLinks {
+    ArchiveLinks {
+        older: Some((trail, next.to_owned())),
+        entries_hash,
+        has_entries: true,
+        gone: vec![8],
+    }
 }
 
 #[test]
 fn a_walk_counts_and_ends_with_the_last_document() {
     let mut walk = set(Archives, "a");
-    go_on(&mut walk, to(Archives, "b", 2), Some((5, 1)), NOW);
+    continue_walk(&mut walk, to(Archives, "b", 2), Some((5, 1)), NOW);
     let last = ArchiveLinks { older: None, ..to(Archives, "", 3) };
-    go_on(&mut walk, last, Some((2, 0)), NOW);
+    continue_walk(&mut walk, last, Some((2, 0)), NOW);
     assert_eq!((walk.documents, walk.items, walk.known), (2, 7, 1));
     assert_eq!(walk.note.as_deref(), Some("the last older document was read"));
     assert_eq!((walk.standing, walk.gone), (WalkStanding::Done, vec![7, 8]));
@@ -91,7 +96,7 @@ fn a_walk_counts_and_ends_with_the_last_document() {
 
 #[test]
 fn pages_that_repeat_or_are_empty_are_the_end_and_archives_are_not() {
-    for (trail, lists, has_entries, goes_on) in [
+    for (trail, entries_hash, has_entries, goes_on) in [
         (Pages, 1, true, false),
         (Numbered, 1, true, false),
         (Numbered, 2, false, false),
@@ -100,13 +105,13 @@ fn pages_that_repeat_or_are_empty_are_the_end_and_archives_are_not() {
         (Archives, 2, false, true),
     ] {
         let mut walk = set(trail, "p2");
-        let next = ArchiveLinks { has_entries, ..to(trail, "p3", lists) };
-        go_on(&mut walk, next, Some((0, 3)), NOW);
-        assert_eq!(walk.is_walking(), goes_on, "{trail:?} {lists} {has_entries}");
+        let next = ArchiveLinks { has_entries, ..to(trail, "p3", entries_hash) };
+        continue_walk(&mut walk, next, Some((0, 3)), NOW);
+        assert_eq!(walk.is_walking(), goes_on, "{trail:?} {entries_hash} {has_entries}");
     }
     let mut walk = set(Archives, "a");
-    go_on(&mut walk, to(Archives, "b", 2), Some((1, 0)), NOW);
-    go_on(&mut walk, to(Archives, "a", 3), Some((1, 0)), NOW);
+    continue_walk(&mut walk, to(Archives, "b", 2), Some((1, 0)), NOW);
+    continue_walk(&mut walk, to(Archives, "a", 3), Some((1, 0)), NOW);
     assert_eq!(walk.note.as_deref(), Some("the documents lead in a circle"));
 }
 
@@ -117,28 +122,28 @@ fn limits_stop_a_walk_and_it_goes_on_when_it_is_asked_to() {
     {
         let mut walk = set(Archives, "a");
         (walk.documents, walk.bytes, walk.taken_bytes) = (documents, bytes, taken);
-        go_on(&mut walk, to(Archives, "b", 2), Some((1, 0)), NOW);
+        continue_walk(&mut walk, to(Archives, "b", 2), Some((1, 0)), NOW);
         assert_eq!(walk.standing, WalkStanding::Stopped);
         assert!(walk.note.as_ref().unwrap().contains(", the limit is "), "{walk:?}");
-        let mut again = asked_for(Some(walk.clone()), NOW);
+        let mut again = restart(Some(walk.clone()), NOW);
         assert!(again.is_walking() && again.ended.is_none());
         assert_eq!((again.next.as_deref(), again.items), (Some("b"), walk.items));
-        go_on(&mut again, to(Archives, "c", 3), Some((1, 0)), NOW);
+        continue_walk(&mut again, to(Archives, "c", 3), Some((1, 0)), NOW);
         assert!(again.is_walking());
     }
     let mut walk = set(Archives, "a");
     walk.items = MAX_ITEMS - 1;
-    go_on(&mut walk, to(Archives, "b", 2), Some((3, 0)), NOW);
+    continue_walk(&mut walk, to(Archives, "b", 2), Some((3, 0)), NOW);
     assert_eq!((walk.standing, walk.items), (WalkStanding::Stopped, MAX_ITEMS + 2));
     assert_eq!(walk.note.as_deref(), Some("50002 items were taken in, the limit is 50000"));
-    let mut again = asked_for(Some(walk), NOW);
-    go_on(&mut again, to(Archives, "c", 3), Some((1, 0)), NOW);
+    let mut again = restart(Some(walk), NOW);
+    continue_walk(&mut again, to(Archives, "c", 3), Some((1, 0)), NOW);
     assert_eq!((again.is_walking(), again.items), (true, 1));
     let done = Backfill { standing: WalkStanding::Done, items: 9, ..set(Pages, "x") };
-    assert_eq!(asked_for(Some(done), NOW), Backfill::begin(NOW), "from the beginning");
-    assert_eq!(asked_for(None, NOW), Backfill::begin(NOW));
+    assert_eq!(restart(Some(done), NOW), Backfill::begin(NOW), "from the beginning");
+    assert_eq!(restart(None, NOW), Backfill::begin(NOW));
     let walking = set(Pages, "x");
-    assert_eq!(asked_for(Some(walking.clone()), NOW), walking);
+    assert_eq!(restart(Some(walking.clone()), NOW), walking);
 }
 
 #[test]
@@ -164,7 +169,7 @@ fn failures_are_waited_for_and_end_a_walk_when_they_last() {
         assert_eq!(walk.is_walking(), pause.is_some());
         assert!(walk.note.as_ref().unwrap().starts_with("it failed"));
         // After a success, failures are counted anew.
-        go_on(&mut walk, to(Archives, "b", 2), Some((0, 0)), NOW);
+        continue_walk(&mut walk, to(Archives, "b", 2), Some((0, 0)), NOW);
         assert_eq!((walk.failures, walk.note), (0, None));
     }
     let mut walk = set(Numbered, "p");
@@ -177,11 +182,11 @@ proptest! {
     #[test]
     fn every_walk_ends(steps in proptest::collection::vec((0..3u8, any::<u16>(), any::<u16>()), 1..300)) {
         let mut walk = set(Pages, "start");
-        for (kind, address, lists) in steps {
+        for (kind, address, entries_hash) in steps {
             let trail = [Archives, Pages, Numbered][usize::from(kind)];
-            let gone = vec![u64::from(lists); 3];
-            let post = ArchiveLinks { gone, ..to(trail, &address.to_string(), u64::from(lists)) };
-            go_on(&mut walk, post, Some((1, 1)), NOW);
+            let gone = vec![u64::from(entries_hash); 3];
+            let post = ArchiveLinks { gone, ..to(trail, &address.to_string(), u64::from(entries_hash)) };
+            continue_walk(&mut walk, post, Some((1, 1)), NOW);
             prop_assert!(walk.marks.len() <= Backfill::MARKS_KEPT);
             prop_assert!(walk.gone.len() <= Backfill::GONE_KEPT);
             if !walk.is_walking() {

@@ -66,7 +66,8 @@ impl Connection {
     /// Of a connection that was accepted just now.
     pub(crate) fn new(clock: SweepClock, is_reserved: bool) -> Self {
         let opened = clock.load(Ordering::Relaxed);
-        let activity = ConnectionActivity { last_progress: opened, ..ConnectionActivity::default() };
+        let activity =
+            ConnectionActivity { last_progress: opened, ..ConnectionActivity::default() };
         let cut = CancellationToken::new();
         let (activity, graceful) = (Mutex::new(activity), cut.child_token());
         Self { is_reserved, clock, opened, activity, graceful, cut }
@@ -87,7 +88,8 @@ impl Connection {
             activity.note_progress(self.now());
         }
         drop(activity);
-        let request = RequestActivity { connection: Arc::clone(self), waiting_parts: AtomicUsize::new(0) };
+        let request =
+            RequestActivity { connection: Arc::clone(self), waiting_parts: AtomicUsize::new(0) };
         RequestInFlight { wait: ClientWait { request: Arc::new(request), is_waited_for: false } }
     }
 
@@ -111,7 +113,8 @@ impl Connection {
     pub(super) fn due(&self, limits: &ConnectionLimits, now: u64) -> Ending {
         // What began since the last look is counted from that one.
         let is_over = |then: u64, limit: Duration| {
-            Duration::from_millis(now.saturating_sub(then)) >= limit.saturating_add(limits.sweep_interval())
+            Duration::from_millis(now.saturating_sub(then))
+                >= limit.saturating_add(limits.sweep_interval())
         };
         let of = locked(&self.activity);
         let is_idle = of.requests == 0 && of.stalled.is_none();
@@ -120,7 +123,10 @@ impl Connection {
             (of.is_http_1.is_none().then_some(self.opened), limits.first_request),
             // HTTP/2 has pings for that.
             ((of.is_http_1 == Some(true) && is_idle).then_some(of.last_progress), limits.head),
-            ((of.requests > 0 && of.is_waiting_for_client()).then_some(of.last_progress), limits.untaken),
+            (
+                (of.requests > 0 && of.is_waiting_for_client()).then_some(of.last_progress),
+                limits.untaken,
+            ),
             (of.stalled, limits.stall),
         ];
         if is_late.into_iter().any(|(since, limit)| since.is_some_and(|it| is_over(it, limit))) {
@@ -425,7 +431,8 @@ mod tests {
         let clock = SweepClock::default();
         let activity = Arc::new(Connection::new(Arc::clone(&clock), false));
         let limits = ConnectionLimits { head: Duration::from_secs(1), ..ConnectionLimits::USUAL };
-        let late = 1000 + u64::try_from((limits.head + limits.sweep_interval()).as_millis()).unwrap();
+        let late =
+            1000 + u64::try_from((limits.head + limits.sweep_interval()).as_millis()).unwrap();
         let (one, other) = (activity.begin(true), activity.begin(true));
         clock.store(1000, Ordering::Relaxed);
         drop(one);

@@ -87,7 +87,8 @@ pub(crate) async fn events(
     // The client knows where it is from the first line on, should nothing happen at all.
     let begin = format!("retry: {RETRY}\nid: {}\n\n", log.at);
     let (sender, mut pieces) = mpsc::channel(1);
-    let stream = EventStream { sent_id: log.at, sent: Instant::now(), log, epochs: VecDeque::new() };
+    let stream =
+        EventStream { sent_id: log.at, sent: Instant::now(), log, epochs: VecDeque::new() };
     let over = CancellationToken::new();
     tokio::spawn(stream.run(begin, (sender, over.clone()), place));
     let pieces = poll_fn(move |context| pieces.poll_recv(context));

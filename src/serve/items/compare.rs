@@ -207,7 +207,8 @@ pub(crate) async fn compared(
     versions: (Markup, Markup),
     budget: &mut CompareBudget,
 ) -> Result<Option<Differences>, Problem> {
-    let (differences, left) = compare_on_thread(acquire_permit(app).await?, versions, *budget).await?;
+    let (differences, left) =
+        compare_on_thread(acquire_permit(app).await?, versions, *budget).await?;
     *budget = left;
     Ok(differences)
 }

@@ -199,7 +199,8 @@ fn side(word: &str, name: &str, note: Option<&VersionNote>, address: &str) -> Ma
 /// What differs between two versions, field by field; `None`: that cannot be told.
 pub(crate) fn differing(differences: Option<&Differences>) -> Markup {
     let Some(differences) = differences else {
-        let detail = "One of the two cannot be read any more, so only their bytes can be looked at.";
+        let detail =
+            "One of the two cannot be read any more, so only their bytes can be looked at.";
         return html! { p.note { (detail) } };
     };
     if differences.fields.is_empty() {

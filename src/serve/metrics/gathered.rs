@@ -47,11 +47,9 @@ const FEED_COUNTS: [FeedCount; 8] = [
         "Polled feeds that were not read for three of their intervals and at least a day",
         |feed, now| is_polled(feed) && feed.polling.stale_after.is_some_and(|after| now > after),
     ),
-    (
-        "feeds_with_gaps",
-        "Feeds whose items may have been missed within seven days",
-        |feed, now| is_known_here(feed) && feed.polling.gaps.lately(now).is_some(),
-    ),
+    ("feeds_with_gaps", "Feeds whose items may have been missed within seven days", |feed, now| {
+        is_known_here(feed) && feed.polling.gaps.lately(now).is_some()
+    }),
     ("polls_in_flight", "Feeds that are being polled", |feed, _| {
         is_known_here(feed) && feed.polling.is_in_flight
     }),

@@ -122,7 +122,8 @@ impl Operator {
         let sources = &record.options.sharing.sources;
         // Where the sources are others than before, or share with others, everything is looked at
         // anew.
-        let sharing_of = |name: &FeedName| feeds.get(name).map(|record| record.options.sharing.clone());
+        let sharing_of =
+            |name: &FeedName| feeds.get(name).map(|record| record.options.sharing.clone());
         let options: Vec<_> = sources.iter().chain([&record.name]).map(sharing_of).collect();
         if gathered.options != options {
             gathered.seen.clear();

@@ -68,17 +68,20 @@ impl Operator {
             let versions = kept.saturating_add(usize::from(tick.is_some())).min(VERSIONS_LIMIT);
             Some(Redacted { published_id, native_id, tick, versions, before: false })
         };
-        self.decide_and_commit(&record, &names, |observation| match judge::redact(observation, item, why) {
-            Err(_) => Err(unknown()),
-            Ok(None) => {
-                let known = observation.snapshot.and_then(|snapshot| redacted(&snapshot.known, None));
-                let known = known.ok_or_else(unknown)?;
-                Ok((None, Redacted { before: true, ..known }))
-            }
-            Ok(Some(verdict)) => {
-                let change = verdict.change.ok_or_else(unknown)?;
-                let done = redacted(&change.known, change.tick).ok_or_else(unknown)?;
-                Ok((Some(change), done))
+        self.decide_and_commit(&record, &names, |observation| {
+            match judge::redact(observation, item, why) {
+                Err(_) => Err(unknown()),
+                Ok(None) => {
+                    let known =
+                        observation.snapshot.and_then(|snapshot| redacted(&snapshot.known, None));
+                    let known = known.ok_or_else(unknown)?;
+                    Ok((None, Redacted { before: true, ..known }))
+                }
+                Ok(Some(verdict)) => {
+                    let change = verdict.change.ok_or_else(unknown)?;
+                    let done = redacted(&change.known, change.tick).ok_or_else(unknown)?;
+                    Ok((Some(change), done))
+                }
             }
         })
         .await
@@ -95,10 +98,11 @@ impl Operator {
         // What left the complete view may be deleted still.
         let names = [item.to_string()];
         self.decide_and_commit(&record, &names, |observation| {
-            let verdict = judge::delete_missing(observation, item).map_err(|error| match error {
-                DeletionError::Unknown => OperatorError::unknown_item(feed),
-                _ => OperatorError::conflict(error.to_string()),
-            })?;
+            let verdict =
+                judge::delete_missing(observation, item).map_err(|error| match error {
+                    DeletionError::Unknown => OperatorError::unknown_item(feed),
+                    _ => OperatorError::conflict(error.to_string()),
+                })?;
             let change = verdict.and_then(|verdict| verdict.change);
             let tick = change.as_ref().and_then(|change| change.tick);
             Ok((change, tick))

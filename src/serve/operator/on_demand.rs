@@ -236,7 +236,13 @@ impl Operator {
             Some(match (feed_in(text, &end), is_open) {
                 (Some((traits, title)), Ok(())) => {
                     let answer = whole;
-                    FoundAddress::Feed(Box::new(DiscoveredFeed { permanent, end, traits, title, answer }))
+                    FoundAddress::Feed(Box::new(DiscoveredFeed {
+                        permanent,
+                        end,
+                        traits,
+                        title,
+                        answer,
+                    }))
                 }
                 (Some(_), Err(why)) => FoundAddress::Closed(why),
                 (None, _) => FoundAddress::Page(links()),

@@ -2,7 +2,7 @@
 //! many there may be.
 
 use crate::shares::Share;
-use crate::{Cache, Client, FairShares, RateLimiter, Problem, Rate, locked};
+use crate::{Cache, Client, FairShares, Problem, Rate, RateLimiter, locked};
 use http::StatusCode;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -285,7 +285,11 @@ mod tests {
     }
 
     /// How much leave there is at a site for each of these clients in turn.
-    async fn taken(permits: &ClientSitePermits, site: &str, clients: &[u8]) -> (Vec<usize>, Vec<ClientSitePermit>) {
+    async fn taken(
+        permits: &ClientSitePermits,
+        site: &str,
+        clients: &[u8],
+    ) -> (Vec<usize>, Vec<ClientSitePermit>) {
         let (site, mut counts, mut held) = (url(site), Vec::new(), Vec::new());
         for last in clients {
             let before = held.len();
@@ -313,7 +317,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_site_is_asked_at_a_pace_that_no_client_takes_from_another() {
         let (looks, site) = (Looks::new(), url("http://a/"));
-        let look = async |last: u8| looks.acquire_permit((&site, client(last)), WAIT).await.map(drop);
+        let look =
+            async |last: u8| looks.acquire_permit((&site, client(last)), WAIT).await.map(drop);
         let mut asked = 0;
         // Two clients ask as fast as they are answered, for a minute.
         for second in 0..60 {

@@ -6,7 +6,7 @@ use super::looks::{Look, NOTHING_AGE, PAGE_AGE};
 use super::pages::document_or_page;
 use super::pass::send;
 use super::{OriginRequest, pages};
-use crate::{Client, RateLimiter, Problem, Rate, SharedState};
+use crate::{Client, Problem, Rate, RateLimiter, SharedState};
 use axum::body::Body;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -18,10 +18,16 @@ use url::Url;
 
 /// Begins to look at an address, where a feed may be there and nothing is known of it. `false`: its client has had its
 /// share of new feeds.
-pub(super) fn begin_look(app: &SharedState, origin_request: &OriginRequest, client: Client) -> bool {
+pub(super) fn begin_look(
+    app: &SharedState,
+    origin_request: &OriginRequest,
+    client: Client,
+) -> bool {
     let origins = &app.origins;
     // One that is known and has no document yet is polled already.
-    if app.site.places.load().feed_of(&origin_request.url).is_some() || !origins.makes_feed_at(&origin_request.url) {
+    if app.site.places.load().feed_of(&origin_request.url).is_some()
+        || !origins.makes_feed_at(&origin_request.url)
+    {
         return true;
     }
     if !origins.feed_shares.has_share(client, origin_request.site.config().feeds) {
@@ -76,7 +82,8 @@ async fn make_of_look(
     match app.operator.discover(site, url, &is_read).await {
         FoundAddress::Feed(there) if there.end != *url => {
             let is_permanent = there.permanent == there.end;
-            let status = if is_permanent { StatusCode::MOVED_PERMANENTLY } else { StatusCode::FOUND };
+            let status =
+                if is_permanent { StatusCode::MOVED_PERMANENTLY } else { StatusCode::FOUND };
             match origin_request.site.public_address(&there.end) {
                 Some(here) => looks.note(url, Some((status, here)), PAGE_AGE),
                 None => looks.note(url, None, NOTHING_AGE),
@@ -151,14 +158,19 @@ pub(super) async fn read_again(
     let feeds = app.directory.listing().await.ok()?;
     let record = feeds.get(name)?;
     // Any other is polled as the operator says, and takes no answer of a reader's.
-    if record.on_demand.is_none() || record.access.is_some() || record.url != origin_request.url.as_str() {
+    if record.on_demand.is_none()
+        || record.access.is_some()
+        || record.url != origin_request.url.as_str()
+    {
         return None;
     }
     let mut question = request.clone();
     question.headers = app.operator.poll_headers();
     question.headers.insert(header::USER_AGENT, program.clone());
     let answer = send(app, origin_request, &question, Body::empty()).await.ok()?;
-    if !may_be(app, &origin_request.url, answer.status, &answer.headers) || !is_neutral(&answer.headers) {
+    if !may_be(app, &origin_request.url, answer.status, &answer.headers)
+        || !is_neutral(&answer.headers)
+    {
         return None;
     }
     let _permit = app.origins.looks.documents.try_acquire().ok()?;
@@ -195,7 +207,9 @@ impl NewFeedShares {
         let client = client.network();
         let Client::At(address) = client else { return Ok(()) };
         let taken = self.made.take(&client, share(feeds));
-        if taken.is_ok() && !self.has_share(client, feeds) && self.log_limiter.take(&client, LOG_RATE).is_ok()
+        if taken.is_ok()
+            && !self.has_share(client, feeds)
+            && self.log_limiter.take(&client, LOG_RATE).is_ok()
         {
             tracing::info!(
                 client = %address,

@@ -92,7 +92,8 @@ pub(super) fn watch_page(
     answer: PassAnswer,
 ) -> PassAnswer {
     let PassAnswer { status, headers, body } = answer;
-    let Some(permit) = app.origins.pages.acquire_permit(&origin_request.url, status, &headers) else {
+    let Some(permit) = app.origins.pages.acquire_permit(&origin_request.url, status, &headers)
+    else {
         return PassAnswer { status, headers, body };
     };
     let (app, origin_request, of_page) = (Arc::clone(app), origin_request.clone(), headers.clone());

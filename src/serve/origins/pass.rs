@@ -93,7 +93,12 @@ pub(super) fn redirect(
     if may_make_feed(request.method(), request.headers()) {
         begin_look(app, origin_request, client);
     }
-    let there = || origin_request.target.as_ref().map_or_else(|| origin_request.url.to_string(), Uri::to_string);
+    let there = || {
+        origin_request
+            .target
+            .as_ref()
+            .map_or_else(|| origin_request.url.to_string(), Uri::to_string)
+    };
     let known = app.origins.looks.lead(&origin_request.url);
     let (status, to) = known.unwrap_or_else(|| (StatusCode::TEMPORARY_REDIRECT, there()));
     let detail = "the address is not of ASCII";
@@ -137,7 +142,8 @@ fn to_client_response(
     let mut headers = to_client(answer.headers, OURS, &app.origins.via);
     for name in [header::LOCATION, header::CONTENT_LOCATION, header::REFRESH] {
         let leads = headers.get(&name);
-        let here = leads.and_then(|leads| origin_request.site.led_here(&name, leads, &origin_request.url));
+        let here =
+            leads.and_then(|leads| origin_request.site.led_here(&name, leads, &origin_request.url));
         if let Some(here) = here.and_then(|here| HeaderValue::from_str(&here).ok()) {
             headers.insert(name, here);
         }
@@ -191,11 +197,13 @@ pub(super) async fn send(
     let slot = origin_request.slots.acquire(&parts.extensions, !parts.method.is_safe()).await?;
     let via = &app.origins.via;
     let forwarded = origin_request.site.public_name().map(|name| forwarded(app, parts, name));
-    let mut headers = to_origin(&parts.headers, origin_request.site.host(), OURS, forwarded.as_ref(), via);
+    let mut headers =
+        to_origin(&parts.headers, origin_request.site.host(), OURS, forwarded.as_ref(), via);
     if is_our_authorization(app, &parts.headers) {
         headers.remove(header::AUTHORIZATION);
     }
-    let (method, url, target) = (parts.method.clone(), origin_request.url.clone(), origin_request.target.clone());
+    let (method, url, target) =
+        (parts.method.clone(), origin_request.url.clone(), origin_request.target.clone());
     let answer = app.operator.pass(PassRequest { method, url, target, headers, body }).await;
     let answer = answer.map_err(|error| problem_of(&error))?;
     if has_other_coding(&answer.headers) {
@@ -227,8 +235,7 @@ pub(super) fn problem_of(error: &FetchError) -> Problem {
 fn is_our_authorization(app: &SharedState, headers: &HeaderMap) -> bool {
     let is_ours = || {
         app.config.admin_token.admits(headers)
-            || auth::password(headers)
-                .is_some_and(|password| app.readers.find(&password).is_some())
+            || auth::password(headers).is_some_and(|password| app.readers.find(&password).is_some())
     };
     headers.contains_key(header::AUTHORIZATION) && is_ours()
 }

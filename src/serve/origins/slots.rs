@@ -109,7 +109,10 @@ pub(super) struct Uploads {
 
 impl Uploads {
     pub(super) fn new() -> Self {
-        Self { ahead: SiteSlots::new(UPLOADS_AT_ONCE, None), slow: ClientSitePermits::new(CLIENT_SLOW, SITE_SLOW) }
+        Self {
+            ahead: SiteSlots::new(UPLOADS_AT_ONCE, None),
+            slow: ClientSitePermits::new(CLIENT_SLOW, SITE_SLOW),
+        }
     }
 
     /// Reads ahead until the site can be asked; a slow body also gets the permit that it holds.

@@ -45,8 +45,8 @@ impl Gate {
         let snapshot = self.inner.store.snapshot(&self.inner.feed).await.unwrap();
         let take_in = |issued: Option<&Issued>| {
             let peers = Peers { complete: None, issued };
-            let round = self.inner.round(snapshot.as_ref());
-            record::take_in_shared(&round, &document, &peers, prints).unwrap()
+            let observation = self.inner.observation(snapshot.as_ref());
+            record::take_in_shared(&observation, &document, &peers, prints).unwrap()
         };
         let mut verdict = take_in(None);
         if !verdict.asks.is_empty() {
@@ -80,7 +80,8 @@ impl Gate {
     pub async fn act(&mut self, act: Act) -> Acted {
         self.tick();
         let snapshot = self.inner.store.snapshot(&self.inner.feed).await.unwrap();
-        let (verdict, acted) = local::act(&self.inner.round(snapshot.as_ref()), &act).unwrap();
+        let (verdict, acted) =
+            local::act(&self.inner.observation(snapshot.as_ref()), &act).unwrap();
         self.commit(verdict).await;
         acted
     }

@@ -12,7 +12,7 @@ use tidegate_core::clock::{Clock, ManualClock};
 use tidegate_core::model::{FeedRecord, FeedSource};
 use tidegate_poll::testing::gateway::Publisher;
 use tidegate_poll::testing::idle::IdlePolling;
-use tidegate_serve::{self, AdminToken, ActiveConfig, Operator, ServeSettings};
+use tidegate_serve::{self, ActiveConfig, AdminToken, Operator, ServeSettings};
 use tidegate_store::Select;
 use tower::ServiceExt as _;
 

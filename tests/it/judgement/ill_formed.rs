@@ -53,7 +53,7 @@ async fn waits(good: &str, garbage: &[u8], marks: [&str; 4]) {
     for mark in marks {
         let verdict = gate.later(1).take_bytes(&hit(good, mark, garbage)).await;
         assert_eq!(kinds(&verdict), [], "{mark}");
-        assert!(verdict.doubt.is_some() && verdict.look_again.is_some(), "{mark}");
+        assert!(verdict.doubt.is_some() && verdict.decision_due.is_some(), "{mark}");
         assert_eq!(verdict.change.and_then(|change| change.tick), None, "{mark}");
         assert_eq!(shown(&gate).await, before, "{mark}");
     }
@@ -84,7 +84,7 @@ async fn a_second_look_believes_what_is_still_there() {
     let bad = hit(&good, "Größe: th", GARBAGE);
     let verdict = gate.take_bytes(&bad).await;
     assert_eq!(kinds(&verdict), []);
-    assert!(verdict.look_again.is_some());
+    assert!(verdict.decision_due.is_some());
     let verdict = gate.later(1).take_bytes(&bad).await;
     assert_eq!((kinds(&verdict), verdict.doubt), (vec![Updated], None));
     // It stays UTF-8: no other item became another.
@@ -219,8 +219,8 @@ async fn what_an_ill_formed_complete_feed_says_waits() {
         let body = u128::from(until);
         let peers = Peers { complete: Some(&complete), issued: None };
         let prints = BodyPrints { wire: body, body };
-        let round = gate.round(Some(&snapshot));
-        let verdict = record::take_in_shared(&round, &document, &peers, prints).unwrap();
+        let observation = gate.observation(Some(&snapshot));
+        let verdict = record::take_in_shared(&observation, &document, &peers, prints).unwrap();
         gate.commit(&verdict).await;
         assert_eq!(kinds(&verdict), expected);
         assert_eq!(verdict.doubt.is_some(), expected.is_empty());

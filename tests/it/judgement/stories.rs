@@ -430,7 +430,7 @@ async fn tell(story: &Story<'_>, write: fn(&[Post]) -> String, leads: &[i64]) ->
             gate.lead = leads.get(steps.len()).or(leads.last()).copied().unwrap_or_default();
             let Some(verdict) = perform(&mut gate, act).await else { continue };
             check_tick(&gate, &verdict, act, &what);
-            let soon = verdict.look_again.map(|at| at.unix() - gate.wall().unix());
+            let soon = verdict.decision_due.map(|at| at.unix() - gate.wall().unix());
             steps.push((kinds(&verdict), verdict.held.is_some(), soon));
             told.note(&verdict);
         }

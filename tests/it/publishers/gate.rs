@@ -65,7 +65,7 @@ impl Gate {
     ) -> Verdict {
         let whole = self.snapshot();
         let gate = &self.inner;
-        let mut verdict = decide(&gate.round(whole.as_ref()));
+        let mut verdict = decide(&gate.observation(whole.as_ref()));
         let Some(reader) = ready(gate.store.pin(&gate.feed)).unwrap() else {
             // All items have keys from the beginning, however few there are.
             if let Some(change) = &mut verdict.change {
@@ -86,13 +86,13 @@ impl Gate {
         let mut snapshot = ready(reader.unsettled(cutoff)).unwrap().unwrap();
         let read = |snapshot: &Snapshot, wanted| ready(reader.read_more(snapshot, wanted)).unwrap();
         if let Some(document) = document {
-            let wanted = record::ledger_query(&gate.round(Some(&snapshot)), &[document]);
+            let wanted = record::ledger_query(&gate.observation(Some(&snapshot)), &[document]);
             snapshot = read(&snapshot, wanted).unwrap_or(snapshot);
         }
         for looks in 1..=LOOKS_MOST {
-            let round = gate.round(Some(&snapshot));
-            let of_part = decide(&round);
-            let wanted = record::wanted_after(&round, &of_part, looks);
+            let observation = gate.observation(Some(&snapshot));
+            let of_part = decide(&observation);
+            let wanted = record::wanted_after(&observation, &of_part, looks);
             if let Some(more) = read(&snapshot, wanted) {
                 snapshot = more;
                 continue;
@@ -130,7 +130,9 @@ impl Gate {
         };
         let completeness = document.completeness.clone();
         let prints = BodyPrints { wire: body, body };
-        let take_in = |round: &Observation<'_>| record::take_in(round, &document, prints).unwrap();
+        let take_in = |observation: &Observation<'_>| {
+            record::take_in(observation, &document, prints).unwrap()
+        };
         let seen = self.decide(Some(&document), take_in);
         let full = completeness == Completeness::Full;
         self.last = seen.held.is_none().then_some((body, full));
@@ -143,6 +145,6 @@ impl Gate {
         let (now, same) = (self.inner.now, self.same);
         let state = ready(self.inner.store.state(&self.inner.feed)).unwrap()?;
         let ripe = state.next_decision_at.is_some_and(|at| at <= now);
-        ripe.then(|| self.decide(None, |round| record::look_again(round, same)))
+        ripe.then(|| self.decide(None, |observation| record::decide_pending(observation, same)))
     }
 }

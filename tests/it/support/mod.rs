@@ -153,7 +153,7 @@ impl Gate {
         Time::from_unix(self.now.unix() + self.lead)
     }
 
-    pub fn round<'a>(&'a self, snapshot: Option<&'a Snapshot>) -> Observation<'a> {
+    pub fn observation<'a>(&'a self, snapshot: Option<&'a Snapshot>) -> Observation<'a> {
         Observation {
             feed: &self.feed,
             url: &self.url,
@@ -161,7 +161,7 @@ impl Gate {
             options: &self.options,
             snapshot,
             now: self.wall(),
-            aged: self.now,
+            running_now: self.now,
             tombstones: self.tombstones,
             versions_per_day: self.versions_per_day,
             items: self.items,
@@ -184,16 +184,17 @@ impl Gate {
         let decoded = parse::decode_as(bytes, None, before, &limits).unwrap();
         let mut document = parse::document(&decoded.text, None, &limits).unwrap();
         decoded.describe(&mut document);
-        let names = record::ledger_query(&self.round(snapshot.as_ref()), &[&document]).names;
+        let names = record::ledger_query(&self.observation(snapshot.as_ref()), &[&document]).names;
         let snapshot = self.with_stubs(snapshot, &names).await;
         let mut kept = HashMap::new();
-        for id in record::outdated(&self.round(snapshot.as_ref()), &document) {
+        for id in record::outdated(&self.observation(snapshot.as_ref()), &document) {
             let item = self.store.item(&self.feed, &id).await.unwrap().unwrap();
             kept.insert(id, item.shared.winner.data);
         }
         let ignore = &self.options.ignore;
         let snapshot = snapshot.map(|snapshot| record::refreshed(&snapshot, &kept, ignore));
-        let verdict = record::take_in(&self.round(snapshot.as_ref()), &document, prints).unwrap();
+        let verdict =
+            record::take_in(&self.observation(snapshot.as_ref()), &document, prints).unwrap();
         self.commit(&verdict).await;
         verdict
     }
@@ -210,7 +211,7 @@ impl Gate {
     pub async fn same(&mut self) -> Verdict {
         self.same += 1;
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
-        let verdict = record::look_again(&self.round(snapshot.as_ref()), self.same);
+        let verdict = record::decide_pending(&self.observation(snapshot.as_ref()), self.same);
         self.commit(&verdict).await;
         verdict
     }
@@ -231,7 +232,8 @@ impl Gate {
     pub async fn redact_item(&mut self, id: &SyncId) -> Option<Verdict> {
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
         let snapshot = self.with_stubs(snapshot, &[id.to_string()]).await.unwrap();
-        let done = record::redact(&self.round(Some(&snapshot)), id, "by court order").unwrap();
+        let done =
+            record::redact(&self.observation(Some(&snapshot)), id, "by court order").unwrap();
         if let Some(verdict) = &done {
             self.commit(verdict).await;
         }
@@ -241,7 +243,7 @@ impl Gate {
     pub async fn delete_missing(&mut self, id: &SyncId) -> Result<Option<Verdict>, DeletionError> {
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
         let snapshot = self.with_stubs(snapshot, &[id.to_string()]).await.unwrap();
-        let done = record::delete_missing(&self.round(Some(&snapshot)), id);
+        let done = record::delete_missing(&self.observation(Some(&snapshot)), id);
         if let Ok(Some(verdict)) = &done {
             self.commit(verdict).await;
         }
@@ -252,25 +254,26 @@ impl Gate {
     pub async fn backfill(&mut self, text: &str, gone: &[&str]) -> Backfilled {
         let document = parse::document(text, None, &Limits::default()).unwrap();
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
-        let names = record::ledger_query(&self.round(snapshot.as_ref()), &[&document]).names;
+        let names = record::ledger_query(&self.observation(snapshot.as_ref()), &[&document]).names;
         let snapshot = self.with_stubs(snapshot, &names).await;
         let is_gone = |id: &str| gone.contains(&id);
         let backfilled =
-            record::backfill(&self.round(snapshot.as_ref()), &document, is_gone).unwrap();
+            record::backfill(&self.observation(snapshot.as_ref()), &document, is_gone).unwrap();
         self.commit(&backfilled.verdict).await;
         backfilled
     }
 
     pub async fn age(&mut self) -> Verdict {
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
-        let verdict = record::age(&self.round(snapshot.as_ref()));
+        let verdict = record::age(&self.observation(snapshot.as_ref()));
         self.commit(&verdict).await;
         verdict
     }
 
     pub async fn answered(&mut self, replies: &Replies) -> Verdict {
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
-        let verdict = record::answered(&self.round(snapshot.as_ref()), replies, self.same);
+        let verdict =
+            record::judge_replies(&self.observation(snapshot.as_ref()), replies, self.same);
         self.commit(&verdict).await;
         verdict
     }
@@ -319,7 +322,7 @@ impl Gate {
 
     pub async fn decide(&mut self, decision: Decision) {
         let snapshot = self.snapshot().await;
-        let verdict = record::decide(&self.round(Some(&snapshot)), decision);
+        let verdict = record::decide(&self.observation(Some(&snapshot)), decision);
         self.commit(&verdict).await;
     }
 

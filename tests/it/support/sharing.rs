@@ -148,8 +148,8 @@ pub async fn with(
     let peers = Peers { complete: complete.as_ref(), issued };
     let body = xxhash_rust::xxh3::xxh3_128(text.as_bytes());
     let prints = BodyPrints { wire: body, body };
-    let round = gate.round(snapshot.as_ref());
-    let verdict = record::take_in_shared(&round, &document, &peers, prints).unwrap();
+    let observation = gate.observation(snapshot.as_ref());
+    let verdict = record::take_in_shared(&observation, &document, &peers, prints).unwrap();
     gate.commit(&verdict).await;
     verdict
 }

@@ -32,7 +32,7 @@ impl Watch {
 
     /// The same with a title alone: whether it counts.
     fn title(&mut self, title: &str) -> bool {
-        !self.after(1, &format!("<title>{title}</title>")).loud.is_empty()
+        !self.after(1, &format!("<title>{title}</title>")).counted.is_empty()
     }
 
     fn sees(&mut self, fields: &str) -> MaskUpdate {
@@ -91,22 +91,22 @@ fn words_always_go_out_and_what_never_rests_twice() {
     let link = |id: &str| format!("<link>http://e.org/read?session={id}&amp;n=1</link>");
     let mut watch = Watch::new(&link("abcdef"));
     let ids = ["bcdefa", "cdefab", "defabc", "efabcd"];
-    let told = ids.map(|id| !watch.after(1, &link(id)).loud.is_empty());
+    let told = ids.map(|id| !watch.after(1, &link(id)).counted.is_empty());
     assert_eq!(told, [true, true, false, false], "a parameter of a link");
 }
 
 #[test]
 fn an_edit_between_them_ends_the_row() {
     let mut watch = Watch::new("<title>Part 1</title><description>a</description>");
-    let mut loud = |title: u32, text: &str| {
+    let mut counted = |title: u32, text: &str| {
         let fields = format!("<title>Part {title}</title><description>{text}</description>");
-        !watch.after(1, &fields).loud.is_empty()
+        !watch.after(1, &fields).counted.is_empty()
     };
-    assert!(loud(2, "a") && loud(3, "a"));
-    assert!(loud(3, "b"));
-    assert!(loud(4, "b") && loud(5, "b"), "counted anew");
-    assert!(!loud(6, "b"));
-    assert!(loud(7, "c"), "what changes with an edit goes out with it");
+    assert!(counted(2, "a") && counted(3, "a"));
+    assert!(counted(3, "b"));
+    assert!(counted(4, "b") && counted(5, "b"), "counted anew");
+    assert!(!counted(6, "b"));
+    assert!(counted(7, "c"), "what changes with an edit goes out with it");
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_mask_is_lifted_when_the_field_has_rested_and_what_is_far_apart_is_no_row() 
     let mut watch = Watch::new("<title>Download version 1</title>");
     for n in 2..9 {
         let lesson = watch.after(72, &format!("<title>Download version {n}</title>"));
-        assert!(!lesson.loud.is_empty(), "{n}");
+        assert!(!lesson.counted.is_empty(), "{n}");
     }
     let title = |n: u32| format!("<title>{n} views</title>");
     let mut watch = Watch::new(&title(1));
@@ -123,9 +123,12 @@ fn a_mask_is_lifted_when_the_field_has_rested_and_what_is_far_apart_is_no_row() 
         due = watch.after(6, &title(n)).due;
     }
     assert_eq!(due, Some(watch.now.plus(REST)), "when it comes out");
-    assert!(watch.after(4 * 24, &title(6)).loud.is_empty());
-    assert!(!watch.after(4 * 24 + 1, &title(8)).loud.is_empty(), "after a longer rest it is news");
-    assert!(!watch.after(1, &title(9)).loud.is_empty(), "and counted anew");
+    assert!(watch.after(4 * 24, &title(6)).counted.is_empty());
+    assert!(
+        !watch.after(4 * 24 + 1, &title(8)).counted.is_empty(),
+        "after a longer rest it is news"
+    );
+    assert!(!watch.after(1, &title(9)).counted.is_empty(), "and counted anew");
 }
 
 #[test]
@@ -134,11 +137,11 @@ fn what_is_held_is_counted_once_and_not_lost_with_noise() {
     let mut watch = Watch::new(&views(1));
     watch.in_hold = true;
     for _ in 0..9 {
-        assert!(!watch.after(1, &views(2)).loud.is_empty());
+        assert!(!watch.after(1, &views(2)).counted.is_empty());
     }
     assert_eq!(watch.known.noise.restless[0].changes, 1);
-    assert!(!watch.after(1, &views(3)).loud.is_empty());
-    assert!(watch.after(1, &views(4)).loud.is_empty(), "different documents are the proof");
+    assert!(!watch.after(1, &views(3)).counted.is_empty());
+    assert!(watch.after(1, &views(4)).counted.is_empty(), "different documents are the proof");
     let title =
         |words: &str, n: u32, views: u32| format!("<title>{n} {words}, {views} views</title>");
     // Words, which changed in one of the held documents, and a number that did in another.
@@ -149,7 +152,7 @@ fn what_is_held_is_counted_once_and_not_lost_with_noise() {
         watch.in_hold = true;
         for views in 3..12 {
             let lesson = watch.after(1, &title(words, injured, views));
-            assert!(views == 3 || !lesson.loud.is_empty(), "{words} {injured} {views}");
+            assert!(views == 3 || !lesson.counted.is_empty(), "{words} {injured} {views}");
         }
     }
 }
@@ -187,9 +190,9 @@ proptest! {
         for (word, n, hours) in steps {
             let lesson = watch.after(hours, &title(word, n));
             // Words that were there before may go back and forth; new ones are told.
-            prop_assert!(!told.insert(word) || !lesson.loud.is_empty());
+            prop_assert!(!told.insert(word) || !lesson.counted.is_empty());
         }
-        let loud = watch.after(1, &format!("<title>{word} over 5 towns</title>")).loud;
-        prop_assert!(!loud.is_empty());
+        let counted = watch.after(1, &format!("<title>{word} over 5 towns</title>")).counted;
+        prop_assert!(!counted.is_empty());
     }
 }

@@ -23,7 +23,6 @@ const NAME_LIMIT: usize = 9;
 /// What parts the digits of one number, date or time.
 const JOINTS: &str = ".,:/-'+";
 
-/// The spans of a text.
 pub(super) struct Spans<'a> {
     text: &'a str,
     kind: SpanContext,
@@ -54,7 +53,7 @@ impl<'a> Spans<'a> {
         span
     }
 
-    /// The number, date or token around a digit; `None` where it is that of a release.
+    /// Returns the number, date or token around a digit. The number of a release is no span; the error is its end.
     fn token(&self, digit: usize) -> Result<Range<usize>, usize> {
         let mut start = digit;
         let before = self.text.get(self.from..digit).unwrap_or_default();

@@ -7,29 +7,32 @@ use tidegate_core::model::{Change, Conflicting, FeedState, ItemStatus, Tick, Tim
 
 /// What ripens later than this is no reason to poll sooner than the schedule does.
 const SOON: Duration = Duration::from_secs(4 * 24 * 3600);
-/// Pending evidence is looked at again no sooner than this …
-const LEAST_LOOK: Duration = Duration::from_secs(15 * 60);
-/// … and no later.
-const MOST_LOOK: Duration = Duration::from_secs(6 * 3600);
+/// The shortest time until pending evidence is decided again.
+const MIN_DECISION_WAIT: Duration = Duration::from_secs(15 * 60);
+/// The longest time until pending evidence is decided again.
+const MAX_DECISION_WAIT: Duration = Duration::from_secs(6 * 3600);
 
 impl ChangeDraft<'_> {
     /// The verdict: a change where anything is worth a write.
     pub(in super::super) fn into_verdict(mut self, held: Option<String>) -> Verdict {
-        let deletions = self.round.options.deletions;
-        let (now, aged) = (self.round.now, self.round.aged);
+        let deletions = self.observation.options.deletions;
+        let (now, running_now) = (self.observation.now, self.observation.running_now);
         let pending = self.ledger().filter(|k| k.standing == ItemStatus::Current);
         let ripens = pending
             .filter_map(|k| k.absence.as_ref())
-            .map(|absence| crate::hole::ripens_from(absence, deletions, aged))
+            .map(|absence| crate::hole::ripens_from(absence, deletions, running_now))
             .min();
         let due = self.ledger().filter_map(|k| k.noise.waiting.as_ref()).map(|w| w.due).min();
-        let look_again = if held.is_some() {
-            Some(crate::document::next_look(now))
+        let decision_due = if held.is_some() {
+            Some(crate::document::next_poll_of_held(now))
         } else {
-            let soon = ripens.filter(|at| *at <= aged.plus(SOON));
-            let ripens = soon.map(|at| at.clamp(aged.plus(LEAST_LOOK), aged.plus(MOST_LOOK)));
-            let look = earlier(ripens, due.map(|at| at.max(aged.plus(LEAST_LOOK))));
-            look.map(|at| at.by_another_clock(aged, now))
+            let soon = ripens.filter(|at| *at <= running_now.plus(SOON));
+            let ripens = soon.map(|at| {
+                at.clamp(running_now.plus(MIN_DECISION_WAIT), running_now.plus(MAX_DECISION_WAIT))
+            });
+            let earliest =
+                earlier(ripens, due.map(|at| at.max(running_now.plus(MIN_DECISION_WAIT))));
+            earliest.map(|at| at.by_another_clock(running_now, now))
         };
         let due = earlier(due, head::due(&self));
         self.state.next_decision_at = earlier(ripens, due);
@@ -39,9 +42,9 @@ impl ChangeDraft<'_> {
             || !self.events.is_empty()
             || needs_write(&self.snapshot.state, &self.state);
         if !writes {
-            return Verdict { held, look_again, ..Verdict::default() };
+            return Verdict { held, decision_due, ..Verdict::default() };
         }
-        if self.round.snapshot.is_none() {
+        if self.observation.snapshot.is_none() {
             self.order.get_or_insert_default();
         }
         if let Some(order) = &self.order {
@@ -64,8 +67,8 @@ impl ChangeDraft<'_> {
         let evicted = self.evict(&seals);
         if self.shown_changed {
             self.state.render_revision = self.state.render_revision.saturating_add(1);
-            // Each archive has a second of its own, and the feed the one after them; the one before
-            // was nobody's but the feed's.
+            // Each new archive gets an `updated` second of its own before the feed's new one. The feed's previous
+            // second may be used, because no archive has it.
             let seconds = u64::try_from(seals.len()).unwrap_or(u64::MAX).max(1);
             let later = self.state.updated_at.plus(Duration::from_secs(seconds));
             self.state.updated_at =
@@ -79,7 +82,7 @@ impl ChangeDraft<'_> {
         let index = settled::index(&self, &evicted);
         let events = self.titled_events();
         let change = Change {
-            feed: self.round.feed.clone(),
+            feed: self.observation.feed.clone(),
             base: self.snapshot.state.revision,
             at: now,
             asked_at: None,
@@ -103,7 +106,7 @@ impl ChangeDraft<'_> {
             events,
             seals,
         };
-        Verdict { change: Some(change), held, look_again, ..Verdict::default() }
+        Verdict { change: Some(change), held, decision_due, ..Verdict::default() }
     }
 }
 

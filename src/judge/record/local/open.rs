@@ -10,21 +10,21 @@ use tidegate_format::parse::{self, Limits};
 
 /// Opens a feed that has no document of a publisher around its items: a local feed or an aggregate.
 /// Where it is open already, what it is called is brought up to date.
-pub fn open(round: &Observation<'_>) -> Verdict {
-    let first = Snapshot::untouched(Format::Atom10, round.now);
-    let snapshot = round.snapshot.unwrap_or(&first);
-    let mut draft = ChangeDraft::new(round, snapshot);
+pub fn open(observation: &Observation<'_>) -> Verdict {
+    let first = Snapshot::untouched(Format::Atom10, observation.now);
+    let snapshot = observation.snapshot.unwrap_or(&first);
+    let mut draft = ChangeDraft::new(observation, snapshot);
     begin(&mut draft);
     if draft.shown_changed { draft.into_verdict(None) } else { Verdict::default() }
 }
 
 /// Puts our document around the items, where it is not there yet: that of a list where the feed is one.
 pub(in crate::record) fn begin(draft: &mut ChangeDraft<'_>) {
-    let text = document(draft.round, draft.state.format == Format::Opml);
+    let text = document(draft.observation, draft.state.format == Format::Opml);
     // Only a fault of this program can bring about that it cannot be read.
     let Ok(document) = parse::document(&text, None, &Limits::default()) else { return };
     let print = head::skeleton_print(&document);
-    if print == draft.state.head && draft.round.snapshot.is_some() {
+    if print == draft.state.head && draft.observation.snapshot.is_some() {
         return;
     }
     draft.state.head = print;
@@ -36,12 +36,12 @@ pub(in crate::record) fn begin(draft: &mut ChangeDraft<'_>) {
 
 /// An Atom feed without entries (RFC 4287 section 4.1.1). Its author is there for entries that
 /// name none (section 4.1.2).
-fn document(round: &Observation<'_>, is_list: bool) -> String {
-    let title = round.options.sharing.title.as_deref().unwrap_or(round.feed.as_str());
+fn document(observation: &Observation<'_>, is_list: bool) -> String {
+    let title = observation.options.sharing.title.as_deref().unwrap_or(observation.feed.as_str());
     let mut shown = String::new();
     tidegate_core::xml::push_text(&mut shown, title);
     let mark = if is_list { parse::opml::mark() } else { String::new() };
-    let (endpoint, feed, stamp) = (round.endpoint, round.feed, Time::from_unix(0));
+    let (endpoint, feed, stamp) = (observation.endpoint, observation.feed, Time::from_unix(0));
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = write!(

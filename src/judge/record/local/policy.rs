@@ -29,7 +29,7 @@ pub(super) const KEPT_PREFERRED: &str =
     "resolved as the operator wants: the preferred endpoint's version is kept";
 
 /// Resolves what is in conflict as the operator said, right after a merge. `stamp` is that of an
-/// update that this makes, by this endpoint. Answers what came of it, in words; nothing where there is no conflict, or
+/// update that this makes, by this endpoint. Returns what came of it, in words; nothing where there is no conflict, or
 /// the policy is to keep it.
 pub fn settle_by_policy<D: Canonical>(
     item: &mut Shared<D>,
@@ -72,7 +72,7 @@ fn is_by<D>(version: &Version<D>, endpoint: Option<&EndpointId>) -> bool {
     endpoint.is_some() && version.history.topmost().stamp.by() == endpoint
 }
 
-/// The number of the preferred endpoint's best version among the losers; `None` where the winner is
+/// The number of the preferred endpoint's best version among the losers; `None` if the winner is
 /// its own, or none is.
 fn preferred<D: Canonical>(item: &Shared<D>, endpoint: &EndpointId) -> Option<usize> {
     if is_by(&item.winner, Some(endpoint)) {

@@ -63,19 +63,19 @@ impl Bench {
     async fn commit(&self, make: impl FnOnce(&Observation<'_>) -> Verdict) {
         pass(&self.clock);
         let snapshot = self.snapshot().await;
-        let change = make(&self.round(snapshot.as_ref())).change.unwrap();
+        let change = make(&self.observation(snapshot.as_ref())).change.unwrap();
         self.store.commit(change).await.unwrap();
     }
 
-    fn round<'a>(&'a self, snapshot: Option<&'a Snapshot>) -> Observation<'a> {
+    fn observation<'a>(&'a self, snapshot: Option<&'a Snapshot>) -> Observation<'a> {
         let (feed, endpoint, options) = (&self.feed, self.store.endpoint(), &self.options);
-        crate::testing::round(feed, endpoint, options, snapshot, now(&self.clock))
+        crate::testing::observation(feed, endpoint, options, snapshot, now(&self.clock))
     }
 
     async fn act(&self, act: Act) -> Result<Acted, ActError> {
         pass(&self.clock);
         let snapshot = self.snapshot().await;
-        let (verdict, acted) = super::act(&self.round(snapshot.as_ref()), &act)?;
+        let (verdict, acted) = super::act(&self.observation(snapshot.as_ref()), &act)?;
         self.store.commit(verdict.change.unwrap()).await.unwrap();
         Ok(acted)
     }
@@ -89,18 +89,23 @@ impl Bench {
     async fn merge(&self, incoming: Shared<Markup>) {
         let id = incoming.winner.id.clone();
         let merged = sync::merge(self.shared(&id).await, incoming).unwrap();
-        self.commit(|round| {
-            let snapshot = round.snapshot.unwrap();
+        self.commit(|observation| {
+            let snapshot = observation.snapshot.unwrap();
             let index = snapshot.known.iter().position(|known| known.id == id).unwrap();
-            let mut draft = ChangeDraft::new(round, snapshot);
+            let mut draft = ChangeDraft::new(observation, snapshot);
             let known = |version: &Version<Markup>| version.with(Some(version.data.clone()));
             let conflicts = merged.conflicts.iter().map(known).collect();
             let item = Shared { winner: known(&merged.winner), conflicts };
             let standing = match item.winner.deleted {
-                true => ItemStatus::Deleted { since: round.now },
+                true => ItemStatus::Deleted { since: observation.now },
                 false => ItemStatus::Current,
             };
-            draft.share(index, item, standing, EventDetails::new(EventKind::Updated, "merged"));
+            draft.put_shared_version(
+                index,
+                item,
+                standing,
+                EventDetails::new(EventKind::Updated, "merged"),
+            );
             draft.into_verdict(None)
         })
         .await;

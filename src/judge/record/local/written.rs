@@ -52,18 +52,14 @@ pub struct EntryFields {
     pub summary: Option<String>,
     /// The address of its page.
     pub link: Option<String>,
-    /// Who wrote it.
     pub author: Option<String>,
     /// Its id, where it has one of its own.
     pub id: Option<String>,
-    /// When it was published.
     pub published: Option<Time>,
-    /// When it was updated.
     pub updated: Option<Time>,
     pub categories: Vec<String>,
 }
 
-/// A checked entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckedEntry(EntrySource);
 
@@ -133,7 +129,7 @@ impl CheckedEntry {
 
     fn checked(entry: &Entry<'_>, undated: Option<String>) -> Result<Self, EntryError> {
         if entry.sync.is_some() {
-            return Err(EntryError::whole(checked::unsynced()));
+            return Err(EntryError::whole(checked::describe_sync_markup()));
         }
         if entry.title.as_deref().is_none_or(|title| title.trim().is_empty()) {
             return Err(EntryError::whole("it has no title, which every Atom entry has"));
@@ -253,7 +249,7 @@ fn describe_error(error: &ParseError) -> String {
             format!("it is {found} bytes long, the limit is {limit}")
         }
         ParseError::Empty | ParseError::Html { .. } | ParseError::NotAFeed { .. } => {
-            checked::rooted("the body is something else")
+            checked::describe_wrong_root("the body is something else")
         }
     }
 }

@@ -30,7 +30,7 @@ impl<'m> Datum<'m> {
     }
 
     pub(super) fn in_conflict(markup: Option<&'m Markup>) -> Self {
-        Self::new(DataOwner::Conflict(markup), markup.map_or(0, news::markup_print))
+        Self::new(DataOwner::Conflict(markup), markup.map_or(0, news::hash_markup))
     }
 
     /// Whether it is that of the entry which is offered.
@@ -94,27 +94,27 @@ pub(super) fn history_words<D>(version: &Version<D>) -> String {
 /// An item, and its `conflict` attribute where it is known by SSE 0.91 alone.
 pub(super) type MergedItem<'m> = (Shared<Datum<'m>>, Option<bool>);
 
-/// Merges by section 3.3; what is known by SSE 0.91 alone and comes by it, by section 4.4 of that. From
-/// the first version on that came by 1.0, it is an item of 1.0. What was made here alone, no history came
-/// to yet.
+/// Merges by SSE 1.0 section 3.3. If both sides are known by SSE 0.91 only, merges by its section 4.4; an item that
+/// only this gateway has updated so far may count as such. The first version that arrives by 1.0 makes it an item of
+/// 1.0.
 pub(super) fn merged<'m>(
     own: &EndpointId,
     known: &LedgerEntry,
     local: Shared<Datum<'m>>,
-    said: &Incoming,
-    incoming: Shared<Datum<'m>>,
+    incoming: &Incoming,
+    remote: Shared<Datum<'m>>,
 ) -> Result<MergedItem<'m>, sync::SyncError> {
     let is_made_here = known.history.iter().all(|update| update.stamp.by() == Some(own));
     let ours = known.sse091.or(is_made_here.then_some(false));
-    let (Some(ours), Some(theirs)) = (ours, said.sse091) else {
-        return Ok((sync::merge(local, incoming)?, None));
+    let (Some(ours), Some(theirs)) = (ours, incoming.sse091) else {
+        return Ok((sync::merge(local, remote)?, None));
     };
     let local = By091 { item: local, conflict: ours };
-    let merged = sync::merge_091(local, By091 { item: incoming, conflict: theirs });
+    let merged = sync::merge_091(local, By091 { item: remote, conflict: theirs });
     Ok((merged.item, Some(merged.conflict)))
 }
 
 /// What an offered `sx:sync` says beyond SSE (section 2.1.8), where it says anything.
-pub(in crate::record) fn extras_of(said: &Incoming) -> Option<Box<SyncExtras>> {
-    Some(&said.extras).filter(|extras| !extras.is_empty()).cloned().map(Box::new)
+pub(in crate::record) fn extras_of(incoming: &Incoming) -> Option<Box<SyncExtras>> {
+    Some(&incoming.extras).filter(|extras| !extras.is_empty()).cloned().map(Box::new)
 }

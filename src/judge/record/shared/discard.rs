@@ -40,8 +40,8 @@ pub(in crate::record) fn discarded(
     document: &FeedDocument<'_>,
     peers: &Peers<'_>,
 ) -> (Vec<usize>, Option<Braked>) {
-    let round = draft.round;
-    let (Some(snapshot), Some(complete)) = (round.snapshot, peers.complete) else {
+    let observation = draft.observation;
+    let (Some(snapshot), Some(complete)) = (observation.snapshot, peers.complete) else {
         return Default::default();
     };
     let Some(known) = missed(snapshot, document) else { return Default::default() };
@@ -50,17 +50,18 @@ pub(in crate::record) fn discarded(
     let until = complete.sharing.as_ref().and_then(|sharing| sharing.bounds.as_ref());
     let is_current = until.is_some_and(|(_, until)| until.as_str() >= known);
     // What another address said up to then says nothing of this one.
-    if !is_whole || !is_current || crate::record::has_moved(&snapshot.state, round.url) {
+    if !is_whole || !is_current || crate::record::has_moved(&snapshot.state, observation.url) {
         return Default::default();
     }
     let entries = || document.entries.iter().chain(&complete.entries);
-    let ids: HashSet<&SyncId> = entries().filter_map(Entry::shared).map(|said| said.id()).collect();
+    let ids: HashSet<&SyncId> =
+        entries().filter_map(Entry::shared).map(|incoming| incoming.id()).collect();
     // One whose sync markup is broken, or not believed, is there all the same.
     let names: HashSet<String> = entries().map(same_item::native).collect();
     let all = draft.positions(|known| known.origin == Origin::Upstream && !known.is_deleted());
     let is_gone = |known: &LedgerEntry| {
         snapshot.state.source_since.is_none_or(|since| known.first_seen >= since)
-            && !is_made_by(known, round.endpoint)
+            && !is_made_by(known, observation.endpoint)
             && !ids.contains(&known.id)
             && !names.contains(&known.native_shown)
             && !names.contains(&known.published_id)
@@ -73,7 +74,7 @@ pub(in crate::record) fn discarded(
 
 /// Why a complete feed is held first, where it lists nothing or little of what its publisher had.
 fn braked(draft: &ChangeDraft<'_>, gone: usize, all: usize, empty: bool) -> Option<Braked> {
-    let is_on = |kind: &str| !draft.round.options.without.has(kind);
+    let is_on = |kind: &str| !draft.observation.options.without.has(kind);
     let is_much = gone * 2 > all && all >= LEAST_BEFORE_DISCARD;
     if gone == 0 || !(is_much || gone == all) {
         return None;
@@ -101,7 +102,7 @@ pub(in crate::record) fn discard(draft: &mut ChangeDraft<'_>, gone: &[usize], re
     if gone.is_empty() {
         return;
     }
-    let since = draft.round.now;
+    let since = draft.observation.now;
     for &at in gone {
         draft.set_conflicts(at, Vec::new());
         draft.change(at, |item| {

@@ -52,29 +52,36 @@ impl MergeReport {
 /// Merges what the document and the complete feed share. `document` is the whole document.
 pub(in crate::record) fn merge(
     draft: &mut ChangeDraft<'_>,
-    parts: &SharedSplit<'_>,
+    split: &SharedSplit<'_>,
     document: &FeedDocument<'_>,
     peers: &Peers<'_>,
     doubt: &DocumentDoubt<'_>,
 ) -> MergeReport {
     let mut listed: HashSet<&SyncId> =
-        document.entries.iter().filter_map(Entry::shared).map(|said| said.id()).collect();
-    if let Some(complete) = peers.complete.filter(|_| is_first_of_changes(parts, document)) {
+        document.entries.iter().filter_map(Entry::shared).map(|incoming| incoming.id()).collect();
+    if let Some(complete) = peers.complete.filter(|_| is_first_of_changes(split, document)) {
         listed.extend(newest(complete, &listed));
     }
-    let mut merging = Merging::new(draft, &parts.shared);
+    let mut merging = Merging::new(draft, &split.shared);
     merging.issued = peers.issued;
-    merging.replaced = Some(&parts.replaced);
+    merging.replaced = Some(&split.replaced);
     // The complete feed first (section 4.1), each from its last entry to its first, so that what
     // stands above, the newer, is made later.
     for source in peers.complete.into_iter().chain([document]) {
         for entry in source.entries.iter().rev() {
-            let Some(said) = entry.shared().filter(|_| !doubt.waits(entry)) else { continue };
-            let is_listed = listed.contains(said.id());
+            let Some(incoming) = entry.shared().filter(|_| !doubt.waits(entry)) else { continue };
+            let is_listed = listed.contains(incoming.id());
             let (body, origin) = (OfferedBody::Entry(source, entry), Origin::Upstream);
             let takes_over = false;
             let published_id = None;
-            merging.merge_offer(&Offer { said, body, published_id, origin, is_listed, takes_over });
+            merging.merge_offer(&Offer {
+                incoming,
+                body,
+                published_id,
+                origin,
+                is_listed,
+                takes_over,
+            });
         }
     }
     merging.merged
@@ -91,10 +98,9 @@ pub(in crate::record) struct Merging<'m, 'd> {
     kept_out: KeptOut,
     /// Items that were compared until now and are shared from now on, by native id.
     replaced: Option<&'m HashMap<String, usize>>,
-    /// Whether histories that bear this gateway's name are its own: they come from another feed of
-    /// it.
-    pub(in crate::record) is_ours: bool,
-    losing: usize,
+    /// Whether the offers come from another feed of this gateway, so that updates in its name are believed.
+    pub(in crate::record) is_internal: bool,
+    conflict_bytes: usize,
     /// Where the items stand that were taken in just now.
     fresh: HashMap<SyncId, usize>,
     pub(in crate::record) merged: MergeReport,
@@ -113,8 +119,8 @@ impl<'m, 'd> Merging<'m, 'd> {
             issued: None,
             kept_out: KeptOut::new(whole.known.iter(), LedgerEntry::is_redacted),
             replaced: None,
-            is_ours: false,
-            losing: whole.conflicts.values().flatten().map(|c| c.data.xml.len()).sum(),
+            is_internal: false,
+            conflict_bytes: whole.conflicts.values().flatten().map(|c| c.data.xml.len()).sum(),
             fresh: HashMap::new(),
             merged: MergeReport::default(),
         }
@@ -122,7 +128,7 @@ impl<'m, 'd> Merging<'m, 'd> {
 
     /// Whether items are made here as well: then all that live are shown.
     const fn is_local(&self) -> bool {
-        self.draft.round.options.sharing.local
+        self.draft.observation.options.sharing.local
     }
 
     /// The item as it stands in the draft.
@@ -133,18 +139,18 @@ impl<'m, 'd> Merging<'m, 'd> {
 
     /// Merges what is offered into the item of its id (section 3.3).
     pub(in crate::record) fn merge_offer(&mut self, offer: &Offer<'_>) {
-        if let Some(said) = self.kept_out.out_of(offer.said) {
-            return self.merge_offer(&Offer { said: &said, ..offer.clone() });
+        if let Some(incoming) = self.kept_out.out_of(offer.incoming) {
+            return self.merge_offer(&Offer { incoming: &incoming, ..offer.clone() });
         }
-        let found = self.known(offer.said.id()).map(|(index, known)| (index, known.clone()));
+        let found = self.known(offer.incoming.id()).map(|(index, known)| (index, known.clone()));
         let known = found.as_ref().map(|(_, known)| known);
         if known.is_some_and(LedgerEntry::is_redacted) {
             return;
         }
         let asked = self.merged.asks.len();
-        if !self.is_believed(known, offer.said) {
+        if !self.is_believed(known, offer.incoming) {
             if self.merged.asks.len() == asked {
-                self.merged.refused.insert(offer.said.id().clone());
+                self.merged.refused.insert(offer.incoming.id().clone());
             }
             return;
         }
@@ -160,12 +166,12 @@ impl<'m, 'd> Merging<'m, 'd> {
     }
 
     /// Whether what an entry says of its item can be believed.
-    fn is_believed(&mut self, known: Option<&LedgerEntry>, said: &Incoming) -> bool {
-        let id = said.id();
+    fn is_believed(&mut self, known: Option<&LedgerEntry>, incoming: &Incoming) -> bool {
+        let id = incoming.id();
         let before = known.map_or(0, |known| known.updates.value());
-        let versions = || said.conflicts.iter().map(|c| (c.updates, &c.history));
-        let versions = || versions().chain([(said.version.updates, &said.version.history)]);
-        let own = self.draft.round.endpoint;
+        let versions = || incoming.conflicts.iter().map(|c| (c.updates, &c.history));
+        let versions = || versions().chain([(incoming.version.updates, &incoming.version.history)]);
+        let own = self.draft.observation.endpoint;
         let updates = || versions().flat_map(|(_, history)| history.iter());
         let is_ours = is_id_of(id, own) || Update::greatest_by(own, updates()).is_some();
         let is_bound = known.is_some_and(|known| !known.is_discarded()) || is_ours;
@@ -177,16 +183,16 @@ impl<'m, 'd> Merging<'m, 'd> {
             ));
             return false;
         }
-        if self.is_ours {
+        if self.is_internal {
             return true;
         }
-        let most = said.version.updates.value().max(before).saturating_add(LEAP_LIMIT);
+        let most = incoming.version.updates.value().max(before).saturating_add(LEAP_LIMIT);
         if let Some(update) = updates().find(|update| update.sequence.value() > most) {
             self.merged.note(format!(
                 "the item {id} bears the sequence {}, far beyond its {} updates: its sync is not \
                  believed, or no later update of that endpoint would count",
                 update.sequence.value(),
-                said.version.updates.value()
+                incoming.version.updates.value()
             ));
             return false;
         }
@@ -244,7 +250,7 @@ impl<'m, 'd> Merging<'m, 'd> {
             ));
             return;
         }
-        let (said, id) = (offer.said, offer.said.id());
+        let (incoming, id) = (offer.incoming, offer.incoming.id());
         let Some(entry) = offer.body.entry() else {
             self.merged.note(format!("the item {id} cannot be read again; it is not taken in"));
             return;
@@ -252,7 +258,7 @@ impl<'m, 'd> Merging<'m, 'd> {
         let native = same_item::native(&entry);
         let replaced = self.replaced.and_then(|replaced| replaced.get(&native)).copied();
         let replaced = replaced.filter(|at| self.draft.item(*at).is_some_and(|k| !k.is_deleted()));
-        let now = self.draft.round.now;
+        let now = self.draft.observation.now;
         let mut known = newcomer(&entry, &native, id.clone(), |_| false, self.draft);
         let old = replaced.and_then(|at| self.draft.item(at));
         if let Some(published) = old.map(|old| old.published_id.as_str()).or(offer.published_id) {
@@ -263,11 +269,11 @@ impl<'m, 'd> Merging<'m, 'd> {
             known.first_seen = old.first_seen;
         }
         known.origin = offer.origin.clone();
-        known.sse091 = said.sse091;
-        known.extras = extras_of(said);
-        bear(&mut known, &said.version);
+        known.sse091 = incoming.sse091;
+        known.extras = extras_of(incoming);
+        bear(&mut known, &incoming.version);
         known.bytes = offer.body.print();
-        known.standing = self.standing(said.version.deleted, offer.is_listed);
+        known.standing = self.choose_status(incoming.version.deleted, offer.is_listed);
         let left = ", after it had left the complete view";
         let (kind, after) = match &back {
             Some((_, old)) if old.standing.left_alive() => (EventKind::Returned, left),
@@ -275,19 +281,19 @@ impl<'m, 'd> Merging<'m, 'd> {
             Some(_) => (EventKind::Created, ", after it was discarded"),
             None => (EventKind::Created, ""),
         };
-        let (words, origin) = (history_words(&said.version), offer.describe_origin());
-        let (kind, reason) = match said.version.deleted {
+        let (words, origin) = (history_words(&incoming.version), offer.describe_origin());
+        let (kind, reason) = match incoming.version.deleted {
             true => (EventKind::Deleted, format!("{origin} that it is deleted, {words}{after}")),
             false => (kind, format!("{origin} it, {words}{after}")),
         };
-        let conflicts = said.conflicts.iter().map(|c| c.with(Some(c.data.clone()))).collect();
-        let conflicts = self.bounded(id, conflicts);
+        let conflicts = incoming.conflicts.iter().map(|c| c.with(Some(c.data.clone()))).collect();
+        let conflicts = self.limit_conflicts(id, conflicts);
         let markup = offer.body.markup();
         let (at, details) = (back.map(|(at, _)| at), EventDetails::new(kind, reason));
-        let index = self.draft.incorporate(at, known, Some(markup), conflicts, details);
+        let index = self.draft.adopt_version(at, known, Some(markup), conflicts, details);
         self.fresh.insert(id.clone(), index);
-        if self.draft.round.options.sharing.conflicts != ConflictPolicy::Keep
-            && !said.conflicts.is_empty()
+        if self.draft.observation.options.sharing.conflicts != ConflictPolicy::Keep
+            && !incoming.conflicts.is_empty()
             && let Some(known) = self.draft.item(index).cloned()
         {
             self.update(index, &known, offer);
@@ -300,15 +306,15 @@ impl<'m, 'd> Merging<'m, 'd> {
     }
 
     /// As much of what is in conflict as is kept. The strongest stand first.
-    fn bounded(&mut self, id: &SyncId, conflicts: Vec<Losing>) -> Vec<Losing> {
+    fn limit_conflicts(&mut self, id: &SyncId, conflicts: Vec<Losing>) -> Vec<Losing> {
         let all = conflicts.len();
-        let mut room = CONFLICTS_IN_ITEM.min(CONFLICTS_IN_FEED.saturating_sub(self.losing));
+        let mut room = CONFLICTS_IN_ITEM.min(CONFLICTS_IN_FEED.saturating_sub(self.conflict_bytes));
         let mut kept = Vec::new();
         for version in conflicts.into_iter().take(Conflicting::LIMIT) {
             let size = version.data.as_ref().map_or(0, |markup| markup.xml.len());
             let Some(rest) = room.checked_sub(size) else { continue };
             room = rest;
-            self.losing = self.losing.saturating_add(size);
+            self.conflict_bytes = self.conflict_bytes.saturating_add(size);
             kept.push(version);
         }
         if kept.len() < all {
@@ -322,8 +328,8 @@ impl<'m, 'd> Merging<'m, 'd> {
         kept
     }
 
-    fn standing(&self, deleted: bool, is_listed: bool) -> ItemStatus {
-        let since = self.draft.round.now;
+    fn choose_status(&self, deleted: bool, is_listed: bool) -> ItemStatus {
+        let since = self.draft.observation.now;
         match (deleted, is_listed || self.is_local()) {
             (true, _) => ItemStatus::Deleted { since },
             (false, true) => ItemStatus::Current,
@@ -332,29 +338,29 @@ impl<'m, 'd> Merging<'m, 'd> {
     }
 
     fn update(&mut self, index: usize, known: &LedgerEntry, offer: &Offer<'_>) {
-        let (said, is_listed) = (offer.said, offer.is_listed);
+        let (incoming, is_listed) = (offer.incoming, offer.is_listed);
         let print = offer.body.print();
         let kept = self.draft.conflicts_of(&known.id);
         let local = Shared {
             winner: known.version(Datum::new(DataOwner::Ours, known.bytes)),
             conflicts: kept.iter().map(|c| c.with(Datum::in_conflict(c.data.as_ref()))).collect(),
         };
-        let theirs = said.conflicts.iter();
-        let incoming = Shared {
-            winner: said.version.with(Datum::new(DataOwner::Entry, print)),
+        let theirs = incoming.conflicts.iter();
+        let remote = Shared {
+            winner: incoming.version.with(Datum::new(DataOwner::Entry, print)),
             conflicts: theirs.map(|c| c.with(Datum::in_conflict(Some(&c.data)))).collect(),
         };
-        let (before, own) = (bare(&local), self.draft.round.endpoint);
-        let found = merged(own, known, local, said, incoming);
+        let (before, own) = (bare(&local), self.draft.observation.endpoint);
+        let found = merged(own, known, local, incoming, remote);
         let Ok((mut merged, sse091)) = found else { return };
-        let policy = &self.draft.round.options.sharing.conflicts;
+        let policy = &self.draft.observation.options.sharing.conflicts;
         let settled = local::settle_by_policy(&mut merged, policy, self.draft.stamp());
         let settled = settled.ok().flatten();
         let sse091 = sse091.map(|mark| mark && settled.is_none());
         let has_mark = |sse091: Option<bool>| sse091 == Some(true);
         let is_same = sse091.is_none() || has_mark(sse091) == has_mark(known.sse091);
         if is_same && sync::same_item(&bare(&merged), &before) {
-            self.same(index, known, offer, &merged.winner);
+            self.confirm_version(index, known, offer, &merged.winner);
             return;
         }
         // The bytes of a version that stays are newer only where its publisher has them.
@@ -377,7 +383,7 @@ impl<'m, 'd> Merging<'m, 'd> {
         }
         let entry = if winner.data.is_of_entry() { offer.body.entry() } else { None };
         if let Some(entry) = &entry {
-            resemble(&mut next, entry, self.draft.round);
+            resemble(&mut next, entry, self.draft.observation);
             next.bytes = print;
         } else if let Some(markup) = &markup {
             quote(&mut next, markup);
@@ -385,7 +391,7 @@ impl<'m, 'd> Merging<'m, 'd> {
         bear(&mut next, winner);
         next.sse091 = sse091;
         next.extras = match winner.data.owner {
-            DataOwner::Entry => extras_of(said),
+            DataOwner::Entry => extras_of(incoming),
             DataOwner::Ours => next.extras,
             DataOwner::Conflict(_) => None,
         };
@@ -397,7 +403,7 @@ impl<'m, 'd> Merging<'m, 'd> {
                 ItemStatus::Retired { since: *since }
             }
             (_, deleted) => {
-                self.standing(deleted, is_listed || known.standing == ItemStatus::Current)
+                self.choose_status(deleted, is_listed || known.standing == ItemStatus::Current)
             }
         };
         let kind = match (known.is_deleted(), winner.deleted) {
@@ -408,14 +414,13 @@ impl<'m, 'd> Merging<'m, 'd> {
         let reasons = [Some(&*reason(known, &before, &merged)), settled];
         let reason = reasons.into_iter().flatten().collect::<Vec<_>>().join("; ");
         let conflicts = merged.conflicts.iter().map(|c| c.with(data(c.data))).collect();
-        let conflicts = self.bounded(&known.id, conflicts);
+        let conflicts = self.limit_conflicts(&known.id, conflicts);
         let details = EventDetails::new(kind, reason);
-        self.draft.incorporate(Some(index), next, markup, conflicts, details);
+        self.draft.adopt_version(Some(index), next, markup, conflicts, details);
     }
 
-    /// The version is known. Its publisher may have newer bytes of it all the same, which are served
-    /// where the publisher is the one that the item comes from.
-    fn same(
+    /// Takes in an offered version that is known. Newer bytes of it are served if the item comes from this publisher.
+    fn confirm_version(
         &mut self,
         index: usize,
         known: &LedgerEntry,
@@ -427,17 +432,17 @@ impl<'m, 'd> Merging<'m, 'd> {
         }
         let is_back = offer.is_listed && matches!(known.standing, ItemStatus::Retired { .. });
         if is_back {
-            let aged = self.draft.round.aged;
+            let running_now = self.draft.observation.running_now;
             self.draft.change(index, |item| {
                 item.standing = ItemStatus::Current;
-                item.came = aged;
+                item.came = running_now;
             });
             let reason = "its publisher, who shares it, lists it again, unchanged";
             self.draft.event(index, EventDetails::new(EventKind::Returned, reason));
         }
         let is_its = known.origin == offer.origin || offer.takes_over;
-        if winner.data.is_of_entry() && is_its && known.extras != extras_of(offer.said) {
-            self.draft.change(index, |item| item.extras = extras_of(offer.said));
+        if winner.data.is_of_entry() && is_its && known.extras != extras_of(offer.incoming) {
+            self.draft.change(index, |item| item.extras = extras_of(offer.incoming));
             self.draft.shown_changed = true;
         }
         let is_newest = winner.data.is_of_entry()
@@ -446,9 +451,9 @@ impl<'m, 'd> Merging<'m, 'd> {
             && !known.is_deleted()
             && offer.is_listed;
         let Some(entry) = offer.body.entry().filter(|_| is_newest) else { return };
-        let (print, round) = (offer.body.print(), self.draft.round);
+        let (print, observation) = (offer.body.print(), self.draft.observation);
         self.draft.change(index, |item| {
-            resemble(item, &entry, round);
+            resemble(item, &entry, observation);
             item.bytes = print;
         });
         let has_other = |item: &LedgerEntry| item.prints != known.prints && print != known.bytes;

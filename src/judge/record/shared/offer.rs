@@ -9,7 +9,7 @@ use tidegate_core::sync;
 #[derive(Clone)]
 pub(in crate::record) struct Offer<'a> {
     /// What it says of itself.
-    pub(in crate::record) said: &'a Incoming,
+    pub(in crate::record) incoming: &'a Incoming,
     /// What it is.
     pub(in crate::record) body: OfferedBody<'a>,
     /// The id that it is published with where it comes from, if that is for ever.
@@ -18,7 +18,8 @@ pub(in crate::record) struct Offer<'a> {
     pub(in crate::record) origin: Origin,
     /// Whether it stands in a document that shows what is current.
     pub(in crate::record) is_listed: bool,
-    /// Whether the item is its own from now on: the one that it came from is none of ours any more.
+    /// Whether the item's origin becomes this offer's origin, because its former source is no longer used, or this
+    /// source made the item.
     pub(in crate::record) takes_over: bool,
 }
 
@@ -26,7 +27,7 @@ impl Offer<'_> {
     /// Whether an item that left the ledger had this version already, so that it does not come back: it
     /// does where its publisher shows it as current again.
     pub(super) fn is_known_to(&self, left: &LedgerEntry) -> bool {
-        let version = &self.said.version;
+        let version = &self.incoming.version;
         let is_same = version.updates == left.updates && !version.deleted;
         let is_back = self.is_listed && is_same && left.standing.left_alive();
         !is_back && sync::is_subsumed(version, &left.version(()))
@@ -53,8 +54,8 @@ pub(in crate::record) enum OfferedBody<'a> {
 impl OfferedBody<'_> {
     pub(super) fn print(&self) -> u64 {
         match self {
-            Self::Entry(_, entry) => news::bytes_print(entry),
-            Self::Item(markup) => news::markup_print(markup),
+            Self::Entry(_, entry) => news::hash_entry(entry),
+            Self::Item(markup) => news::hash_markup(markup),
         }
     }
 
@@ -65,7 +66,7 @@ impl OfferedBody<'_> {
         }
     }
 
-    /// `None` where it cannot be read, which only a fault of this program can bring about.
+    /// `None` if it cannot be read, which only a fault of this program can bring about.
     pub(super) fn entry(&self) -> Option<Cow<'_, Entry<'_>>> {
         match self {
             Self::Entry(_, entry) => Some(Cow::Borrowed(entry)),

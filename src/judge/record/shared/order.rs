@@ -10,23 +10,23 @@ use tidegate_core::model::{
 
 /// What the whole document lists, in its order. `plain`: the items that its plain entries became.
 pub(in crate::record) fn listed(
-    parts: &SharedSplit<'_>,
+    split: &SharedSplit<'_>,
     plain: &HashMap<usize, SyncId>,
 ) -> Vec<SyncId> {
     let id = |slot: &EntryOwner| match slot {
         EntryOwner::Plain(at) => plain.get(at).cloned(),
         EntryOwner::Item(id) => Some(id.clone()),
     };
-    parts.slots.iter().filter_map(id).collect()
+    split.slots.iter().filter_map(id).collect()
 }
 
 /// The least items that the reader view shows of a publisher who lists changes only.
 pub(in crate::record) const SHOWN_LEAST: usize = 100;
 
 /// Whether nothing is known yet of a publisher who lists changes only.
-pub(super) fn is_first_of_changes(parts: &SharedSplit<'_>, document: &FeedDocument<'_>) -> bool {
+pub(super) fn is_first_of_changes(split: &SharedSplit<'_>, document: &FeedDocument<'_>) -> bool {
     document.lists_changes()
-        && !parts.whole.known.iter().any(|known| known.origin == Origin::Upstream)
+        && !split.whole.known.iter().any(|known| known.origin == Origin::Upstream)
 }
 
 /// What of a complete feed is shown beside what its document lists: the last that changed.
@@ -35,19 +35,20 @@ pub(super) fn newest<'a>(
     listed: &HashSet<&SyncId>,
 ) -> Vec<&'a SyncId> {
     let all = complete.entries.iter().filter_map(Entry::shared);
-    let living = all.filter(|said| !said.version.deleted && !listed.contains(said.id()));
+    let living =
+        all.filter(|incoming| !incoming.version.deleted && !listed.contains(incoming.id()));
     let mut living: Vec<_> = living.collect();
-    living.sort_by_key(|said| Reverse(said.version.history.topmost().stamp.when()));
+    living.sort_by_key(|incoming| Reverse(incoming.version.history.topmost().stamp.when()));
     let room = SHOWN_LEAST.saturating_sub(listed.len());
-    living.into_iter().take(room).map(|said| said.id()).collect()
+    living.into_iter().take(room).map(|incoming| incoming.id()).collect()
 }
 
-/// By what items stand in order of update: the date that they bear, but none that is later than the
-/// gateway saw it, and then when it was taken in.
+/// Returns the sort key of the order by update: the item's own date, at the latest the time at which the gateway took
+/// it in, and then its tick.
 fn update_of(known: &LedgerEntry) -> (Time, Tick) {
-    let said = known.updated.max(known.published).or(known.history.topmost().stamp.when());
+    let own_date = known.updated.max(known.published).or(known.history.topmost().stamp.when());
     let seen = known.tick.time();
-    (said.map_or(seen, |said| said.min(seen)), known.tick)
+    (own_date.map_or(seen, |date| date.min(seen)), known.tick)
 }
 
 /// What is current, by update, the newest first.
@@ -107,10 +108,9 @@ fn is_log(draft: &ChangeDraft<'_>, listed: &[SyncId]) -> bool {
     keys.is_some_and(|keys| keys.is_sorted())
 }
 
-/// Retires the shared items that a whole document does not list any more, and answers the order of
-/// the reader view: that of the document. Where items are made here as well, or the document is a part, it takes nothing
-/// out: what is new stands above what was there. `is_whole`: whether the document
-/// is the whole one; `judged`: whether its plain part was taken in.
+/// Retires the shared items that a whole document does not list any more, and returns the order of the reader view:
+/// that of the document. If items are made here as well, or the document is partial, nothing leaves the view, and new
+/// items come first. `is_whole`: whether the document is whole; `judged`: whether its plain part was taken in.
 pub(in crate::record) fn order(
     draft: &mut ChangeDraft<'_>,
     listed: &[SyncId],
@@ -118,7 +118,7 @@ pub(in crate::record) fn order(
     judged: bool,
 ) -> Vec<SyncId> {
     let there: HashSet<&SyncId> = listed.iter().collect();
-    let has_own = draft.round.options.sharing.local;
+    let has_own = draft.observation.options.sharing.local;
     let replaces = is_whole && judged && !has_own;
     if is_whole && !has_own {
         let is_gone = |known: &LedgerEntry| {

@@ -115,14 +115,14 @@ async fn validators_are_for_whom_they_were_given_to() {
     let first = ask(with(&Validators::default(), &access)).await.unwrap().validators;
     let again = ask(with(&first, &access)).await.unwrap();
     assert_eq!(again.answer, FetchAnswer::NotModified);
-    assert_eq!(again.validators.given_to, first.given_to);
+    assert_eq!(again.validators.credentials_id, first.credentials_id);
     // First the file has another token, then the feed has no credentials.
     std::fs::write(&path, "two\n").unwrap();
     let second = ask(with(&first, &access)).await.unwrap();
     assert!(matches!(second.answer, FetchAnswer::Document(_)));
     let nobody = ask(with(&first, &FeedAccess::default())).await.unwrap();
     assert!(matches!(nobody.answer, FetchAnswer::Document(_)));
-    assert!(first.given_to != 0 && nobody.validators.given_to == 0);
+    assert!(first.credentials_id != 0 && nobody.validators.credentials_id == 0);
     let heads = publisher.heads();
     let tokens: Vec<_> = heads
         .iter()

@@ -100,7 +100,7 @@ async fn validators_go_back_verbatim_and_only_to_whom_they_belong() {
         etag: Some("W/\"x y\"".into()),
         last_modified: Some("whenever".into()),
         answered_by: Some(publisher.url("/new")),
-        given_to: 0,
+        credentials_id: 0,
     };
     let fetched = fetch(AllowPrivate::All).oneshot(asked.clone()).await.unwrap();
     assert_eq!(fetched.answer, FetchAnswer::NotModified);
@@ -353,7 +353,7 @@ async fn a_delta_that_is_asked_for_begins_with_what_is_known() {
             etag: etag.map(str::to_owned),
             last_modified: Some("Fri, 20 Nov 2026 16:20:05 GMT".to_owned()),
             answered_by: Some(url.clone()),
-            given_to: 0,
+            credentials_id: 0,
         };
         let asked = FetchRequest { validators, deltas: true, ..request(&url) };
         match fetch(AllowPrivate::All).oneshot(asked).await {

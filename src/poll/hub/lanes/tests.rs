@@ -3,20 +3,20 @@ use tidegate_core::websub::Manner;
 use url::Url;
 
 /// Creates a turn at this host; its owner is the client, or the host if there is none.
-fn turn(client: Option<&str>, host: &str, number: usize, standing: Standing) -> LaneTurn {
+fn queued(client: Option<&str>, host: &str, number: usize, standing: Standing) -> QueuedCall {
     let url = Url::parse(&format!("http://a/{number}")).unwrap();
     let host: Arc<str> = host.into();
     let owner = client.map_or_else(|| Arc::clone(&host), Arc::from);
     let key = LaneKey { owner, host, standing, is_delivery: standing == Standing::Proven };
-    LaneTurn { key, id: SubscriptionId::new(Manner::WebSub, "t", &url) }
+    QueuedCall { key, id: SubscriptionId::new(Manner::WebSub, "t", &url) }
 }
 
 /// Creates a client's request for a first verification at this host.
-fn asked(client: &str, host: &str, number: usize) -> LaneTurn {
-    turn(Some(client), host, number, Standing::Unverified)
+fn asked(client: &str, host: &str, number: usize) -> QueuedCall {
+    queued(Some(client), host, number, Standing::Unverified)
 }
 
-fn drain(lanes: &mut Lanes) -> Vec<LaneTurn> {
+fn drain(lanes: &mut Lanes) -> Vec<QueuedCall> {
     std::iter::from_fn(|| lanes.next()).collect()
 }
 
@@ -25,12 +25,12 @@ fn a_host_has_a_few_calls_and_the_others_go_past_it() {
     let mut lanes = Lanes::default();
     for number in 0..100 {
         let standing = [Standing::Troubled, Standing::Proven, Standing::Proven][number % 3];
-        lanes.push(turn(None, "slow", number, standing));
+        lanes.push(queued(None, "slow", number, standing));
     }
-    let of_quick = turn(None, "quick", 100, Standing::Proven);
+    let of_quick = queued(None, "quick", 100, Standing::Proven);
     lanes.push(of_quick.clone());
     let begun = drain(&mut lanes);
-    let of_slow: Vec<_> = begun.iter().filter(|turn| &*turn.key.host == "slow").collect();
+    let of_slow: Vec<_> = begun.iter().filter(|queued| &*queued.key.host == "slow").collect();
     assert_eq!(of_slow.len(), AT_ONCE_PER_HOST);
     assert!(begun.contains(&of_quick));
     lanes.done(&of_quick.key);
@@ -44,7 +44,7 @@ fn all_hosts_together_have_a_limit_and_everybody_has_a_turn() {
     let mut lanes = Lanes::default();
     let standings = [Standing::Proven, Standing::Agreed, Standing::Troubled];
     for number in 0..600 {
-        lanes.push(turn(None, &format!("host {number}"), number, standings[number % 3]));
+        lanes.push(queued(None, &format!("host {number}"), number, standings[number % 3]));
     }
     let mut running = drain(&mut lanes);
     assert_eq!(running.len(), 2 * AT_ONCE + AT_ONCE_IN_TROUBLE);
@@ -60,7 +60,7 @@ fn all_hosts_together_have_a_limit_and_everybody_has_a_turn() {
     for counts in lane_counts.chain([&lanes.hosts]).chain(&lanes.in_doubt) {
         assert!(counts.all == 0 && counts.by_name.is_empty(), "{counts:?}");
     }
-    let is_idle = |lane: &Lane| lane.waiting.is_empty() && lane.turns.is_empty();
+    let is_idle = |lane: &Lane| lane.waiting.is_empty() && lane.queues.is_empty();
     assert!(lanes.lanes.iter().all(is_idle));
 }
 
@@ -68,11 +68,11 @@ fn all_hosts_together_have_a_limit_and_everybody_has_a_turn() {
 fn callbacks_in_trouble_share_a_part_of_the_calls() {
     let mut lanes = Lanes::default();
     for number in 0..100 {
-        lanes.push(turn(None, &format!("slow {number}"), number, Standing::Troubled));
+        lanes.push(queued(None, &format!("slow {number}"), number, Standing::Troubled));
     }
     let begun = drain(&mut lanes);
     assert_eq!(begun.len(), AT_ONCE_IN_TROUBLE, "none of these ends");
-    for well in [turn(None, "quick", 100, Standing::Proven), asked("client", "new", 101)] {
+    for well in [queued(None, "quick", 100, Standing::Proven), asked("client", "new", 101)] {
         lanes.push(well.clone());
         assert_eq!(drain(&mut lanes), [well]);
     }
@@ -90,7 +90,7 @@ fn what_strangers_ask_leaves_calls_to_those_who_have_agreed_and_turns_to_what_is
     assert_eq!(drain(&mut lanes).len(), AT_ONCE_IN_DOUBT_PER_HOST, "none of these ends");
     // Even if nothing has been delivered to them yet, or the last call failed.
     for standing in [Standing::Proven, Standing::Agreed, Standing::Troubled] {
-        let delivery = turn(None, "reader", 200, standing);
+        let delivery = queued(None, "reader", 200, standing);
         lanes.push(delivery.clone());
         assert_eq!(drain(&mut lanes), std::slice::from_ref(&delivery));
         lanes.done(&delivery.key);
@@ -98,11 +98,11 @@ fn what_strangers_ask_leaves_calls_to_those_who_have_agreed_and_turns_to_what_is
     assert!(drain(&mut lanes).is_empty());
     // A delivery does not wait behind verifications of renewals.
     for number in 300..400 {
-        let mut renewal = turn(None, "reader", number, Standing::Proven);
+        let mut renewal = queued(None, "reader", number, Standing::Proven);
         renewal.key.is_delivery = false;
         lanes.push(renewal);
     }
-    let delivery = turn(None, "reader", 400, Standing::Proven);
+    let delivery = queued(None, "reader", 400, Standing::Proven);
     lanes.push(delivery.clone());
     assert!(drain(&mut lanes).contains(&delivery));
 }
@@ -135,13 +135,13 @@ fn a_host_that_rests_holds_no_call_and_goes_on_where_it_was() {
     let (mut lanes, now) = (Lanes::default(), Instant::now());
     let later = now + std::time::Duration::from_secs(1);
     for number in 0..3 {
-        lanes.push(turn(None, "paced", number, Standing::Proven));
+        lanes.push(queued(None, "paced", number, Standing::Proven));
     }
     let first = lanes.next().unwrap();
     lanes.put_back(first.clone(), later);
     assert_eq!((lanes.next(), lanes.rests_until()), (None, Some(later)));
     assert_eq!((lanes.hosts.all, lanes.lanes[0].running.all), (0, 0));
-    let idle = turn(None, "idle", 3, Standing::Proven);
+    let idle = queued(None, "idle", 3, Standing::Proven);
     lanes.push(idle.clone());
     assert_eq!(drain(&mut lanes), [idle]);
     lanes.wake(now);

@@ -75,7 +75,7 @@ async fn strangers_do_not_use_up_the_calls_of_a_callbacks_host() {
         }
         sleep(Duration::from_secs(4)).await;
         let feed = FeedName::new("news").unwrap();
-        hub.0.ledger.lock().saw(&feed, Some(Tick::at(NOW)), NOW);
+        hub.0.subscriptions.lock().note_tick(&feed, Some(Tick::at(NOW)), NOW);
         hub.0.wake.notify_one();
         let begun = Instant::now();
         eventually(|| seen.lock().unwrap().0 > 0).await;
@@ -134,7 +134,7 @@ async fn a_document_that_is_too_large_ends_its_subscriptions_with_the_reason() {
     hub.ask(&feed, Manner::RssCloud, cloud, None).await.unwrap();
     eventually(|| hub.count().active == 21).await;
     asked.lock().unwrap().clear();
-    hub.0.ledger.lock().saw(&feed, Some(Tick::at(NOW)), NOW);
+    hub.0.subscriptions.lock().note_tick(&feed, Some(Tick::at(NOW)), NOW);
     hub.0.wake.notify_one();
     sleep(Duration::from_secs(600)).await;
     let asked = std::mem::take(&mut *asked.lock().unwrap());

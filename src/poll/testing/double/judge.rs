@@ -11,7 +11,7 @@ use tidegate_net::fetch::FetchedDocument;
 /// Judges every document as a change with one new item, except for keywords.
 #[derive(Default)]
 pub struct JudgeDouble {
-    /// The counts of unchanged observations passed to `look_again`.
+    /// The counts of unchanged observations passed to `decide_pending`.
     pub looked: Mutex<Vec<u32>>,
     /// Actions to run while each of the next documents is judged.
     pub meanwhile: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
@@ -42,11 +42,11 @@ impl DocumentJudge for JudgeDouble {
             change.state.render_revision -= 1;
             change.state.hold = is_empty.then(|| hold(observation.now));
         }
-        let look_again = change.state.next_decision_at;
+        let decision_due = change.state.next_decision_at;
         let held = change.state.hold.as_ref().map(Hold::describe);
         let change = (!text.contains("trivial")).then_some(change);
         Ok(Judged {
-            verdict: Verdict { change, held, look_again, ..Verdict::default() },
+            verdict: Verdict { change, held, decision_due, ..Verdict::default() },
             hints: UpdateHints { ttl: Some(Duration::from_secs(1200)), ..UpdateHints::default() },
             full: !text.contains("salvaged"),
             entries: 1,
@@ -54,7 +54,11 @@ impl DocumentJudge for JudgeDouble {
         })
     }
 
-    fn look_again(&self, observation: &Observation<'_>, same: u32) -> Result<Verdict, JudgeError> {
+    fn decide_pending(
+        &self,
+        observation: &Observation<'_>,
+        same: u32,
+    ) -> Result<Verdict, JudgeError> {
         self.looked.lock().unwrap().push(same);
         let known = &observation.snapshot.unwrap().state;
         let prints = BodyPrints { wire: known.wire, body: known.body };
@@ -76,7 +80,7 @@ impl DocumentJudge for JudgeDouble {
         Ok(Judged { verdict: Verdict { change, ..Verdict::default() }, ..Judged::default() })
     }
 
-    fn answered(
+    fn judge_replies(
         &self,
         _: &Observation<'_>,
         replies: &tidegate_judge::probe::Replies,

@@ -114,13 +114,13 @@ impl ScriptedSite {
             return Err(refused());
         }
         self.polls.acquire().await.map_err(|_| refused())?.forget();
-        let is_handed = handed.is_some();
+        let is_from_reader = handed.is_some();
         let text = match (handed, (self.answer)(&Url::parse(&request.url).unwrap())) {
             (Some(answer), _) => answer.body,
             (None, SiteAnswer::Text(text)) => text.into(),
             (None, _) => return Err(refused()),
         };
         let prints = BodyPrints { wire: 1, body: 1 };
-        Ok(Fetched { is_handed, ..fetched(&request.url, whole_document(text, prints)) })
+        Ok(Fetched { is_from_reader, ..fetched(&request.url, whole_document(text, prints)) })
     }
 }

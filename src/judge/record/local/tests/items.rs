@@ -14,7 +14,7 @@ async fn a_feed_is_open_before_its_first_item() {
     assert_eq!(view.state.tick, None);
     // What is open is not opened again.
     let snapshot = bench.snapshot().await;
-    assert_eq!(open(&bench.round(snapshot.as_ref())), Verdict::default());
+    assert_eq!(open(&bench.observation(snapshot.as_ref())), Verdict::default());
     bench.options.sharing.title = None;
     bench.commit(open).await;
     let renamed = bench.view(Select::All).await;
@@ -24,7 +24,7 @@ async fn a_feed_is_open_before_its_first_item() {
     // A publisher's document had stood around its items.
     let mut snapshot = bench.snapshot().await.unwrap();
     (snapshot.state.source, snapshot.state.head) = (7, 8);
-    let change = open(&bench.round(Some(&snapshot))).change.unwrap();
+    let change = open(&bench.observation(Some(&snapshot))).change.unwrap();
     assert_eq!(change.skeleton.unwrap().title, "notes");
     assert!(change.versions.is_empty() && change.order.is_none());
 }
@@ -91,7 +91,7 @@ async fn after_a_purge_and_a_restore_updates_are_counted_on() {
     let until = made.tick.time();
     snapshot.state.gap = Some(Gap { since: until.minus(Duration::from_secs(60)), until });
     let lost = 2 * VERSIONS_PER_DAY;
-    let round = bench.round(Some(&snapshot));
+    let observation = bench.observation(Some(&snapshot));
     for act in [
         Act::Change {
             id: id.clone(),
@@ -100,7 +100,7 @@ async fn after_a_purge_and_a_restore_updates_are_counted_on() {
         },
         change(&id, ItemAct::Delete),
     ] {
-        let (verdict, acted) = super::act(&round, &act).unwrap();
+        let (verdict, acted) = super::act(&observation, &act).unwrap();
         assert_eq!(acted.updates.value(), 4 + lost + 1);
         let known = &verdict.change.unwrap().known[0];
         let sequences: Vec<u32> = known.history.iter().map(|u| u.sequence.value()).collect();
@@ -177,12 +177,12 @@ async fn what_others_write_cannot_be_changed_here() {
         change(&id, ItemAct::Restore(None)),
         change(&id, ItemAct::Update(written("x"))),
     ] {
-        let refused = super::super::act(&bench.round(Some(&snapshot)), &act);
+        let refused = super::super::act(&bench.observation(Some(&snapshot)), &act);
         assert!(matches!(refused, Err(ActError::NotLocal(_))), "{act:?}");
     }
     snapshot.known[0].standing = ItemStatus::Redacted { since: Time::from_unix(NOW) };
     let act = change(&id, ItemAct::Restore(None));
-    let refused = super::super::act(&bench.round(Some(&snapshot)), &act).map(|_| ());
+    let refused = super::super::act(&bench.observation(Some(&snapshot)), &act).map(|_| ());
     assert_eq!(refused, Err(ActError::Redacted));
     let nobody = change(&SyncId::new("x").unwrap(), ItemAct::Delete);
     assert!(matches!(bench.act(nobody).await, Err(ActError::Unknown(_))));

@@ -35,7 +35,7 @@ async fn what_is_kept_is_the_item_and_nobody_is_asked_twice() {
         snapshot.known[0].origin = Origin::Upstream;
         pass(&bench.clock);
         let act = resolve(&id, keep.clone());
-        let (verdict, done) = super::act(&bench.round(Some(&snapshot)), &act).unwrap();
+        let (verdict, done) = super::act(&bench.observation(Some(&snapshot)), &act).unwrap();
         bench.store.commit(verdict.change.unwrap()).await.unwrap();
         assert_eq!((done.conflicts, done.updates), (0, before.winner.updates.next().unwrap()));
         let (after, known) = (bench.shared(&id).await, bench.known(&id).await);

@@ -33,12 +33,12 @@ pub(super) fn entry(
     let body = around.get(inner.clone()).unwrap_or_default();
     if !body.trim_start().starts_with('<') {
         let found = if body.trim().is_empty() { "the body is empty" } else { "the body is no XML" };
-        return Err(Some(EntryFault { at: inner.start, message: rooted(found) }));
+        return Err(Some(EntryFault { at: inner.start, message: describe_wrong_root(found) }));
     }
     let Some(doc) = Doc::read_whole(around) else { return Err(None) };
     let Some(around) = doc.root().filter(|root| root.content() == inner) else { return Err(None) };
     let Some(entry) = around.children().next() else {
-        let message = rooted("the body holds no element");
+        let message = describe_wrong_root("the body holds no element");
         return Err(Some(EntryFault { at: inner.start, message }));
     };
     let is_alone = around.children().count() == 1 && around.text().trim().is_empty();
@@ -52,7 +52,7 @@ pub(super) fn entry(
         let at = child.span().start;
         let fault = |message: String| Some(EntryFault { at, message });
         if child.ns().is_sync_markup() && child.local() == "sync" {
-            return Err(fault(unsynced()));
+            return Err(fault(describe_sync_markup()));
         }
         if is_atom(child) {
             if ONCE.contains(&child.local()) && once.contains(&child.local()) {
@@ -79,7 +79,7 @@ fn check_root(entry: DocElement<'_, '_>) -> Result<(), Option<EntryFault>> {
         "entry" => "<entry> is in another namespace".to_owned(),
         _ => format!("the root is <{}>", entry.name().chars().take(ECHO).collect::<String>()),
     };
-    Err(Some(EntryFault { at: entry.span().start, message: rooted(&found) }))
+    Err(Some(EntryFault { at: entry.span().start, message: describe_wrong_root(&found) }))
 }
 
 /// Checks that no text stands between the elements of the entry.
@@ -110,13 +110,13 @@ pub(super) fn is_page(address: &str) -> bool {
     Url::parse(address).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
 }
 
-/// The same, or relative.
-fn leads(address: &str) -> bool {
+/// Whether an address can be that of a page, or is relative.
+fn is_page_or_relative(address: &str) -> bool {
     is_page(address) || Url::parse(address) == Err(ParseError::RelativeUrlWithoutBase)
 }
 
-/// What is said of a body that is something else.
-pub(super) fn rooted(found: &str) -> String {
+/// Describes the fault of a body whose root is no Atom entry.
+pub(super) fn describe_wrong_root(found: &str) -> String {
     format!(
         "{found}; the root must be an Atom entry, <entry xmlns=\"{ATOM}\">…</entry>, and nothing but \
          it stands in the body"
@@ -139,35 +139,38 @@ enum TextKind {
 /// Checks an element of the entry; what is wrong with it.
 fn check_child(child: DocElement<'_, '_>) -> Result<(), String> {
     let name = child.local();
-    let said = |wanted: &str| child.attribute(wanted);
+    let attribute = |wanted: &str| child.attribute(wanted);
     let mut kind = None;
     match name {
         "link" => {
-            let href = said("href").unwrap_or_default();
+            let href = attribute("href").unwrap_or_default();
             match href.trim() {
                 "" => return Err("a <link> says with href where it leads; add it".to_owned()),
-                href if !leads(href) => return Err(unled("the href of a <link>", href)),
+                href if !is_page_or_relative(href) => {
+                    return Err(describe_bad_address("the href of a <link>", href));
+                }
                 _ => {}
             }
         }
-        "category" if said("term").is_none_or(|term| term.trim().is_empty()) => {
+        "category" if attribute("term").is_none_or(|term| term.trim().is_empty()) => {
             return Err("a <category> says with term what it is called; add it".to_owned());
         }
         "content" | "summary" | "title" | "rights" => {
-            let source = said("src").filter(|_| name == "content");
-            if let Some(src) = source.as_deref().filter(|src| src.trim().is_empty() || !leads(src))
+            let source = attribute("src").filter(|_| name == "content");
+            if let Some(src) =
+                source.as_deref().filter(|src| src.trim().is_empty() || !is_page_or_relative(src))
             {
-                return Err(unled("the src of <content>", src));
+                return Err(describe_bad_address("the src of <content>", src));
             }
-            kind = Some(typed(name, said("type").as_deref(), source.is_some())?);
+            kind = Some(parse_text_kind(name, attribute("type").as_deref(), source.is_some())?);
         }
         _ => {}
     }
-    wrong(child, kind).map_or(Ok(()), Err)
+    find_fault(child, kind).map_or(Ok(()), Err)
 }
 
-/// What is wrong with an element as a whole.
-fn wrong(child: DocElement<'_, '_>, kind: Option<TextKind>) -> Option<String> {
+/// Describes what is wrong with an element as a whole, if anything is.
+fn find_fault(child: DocElement<'_, '_>, kind: Option<TextKind>) -> Option<String> {
     let (name, text) = (child.local(), child.text());
     let (text, has_elements) = (text.trim(), !child.is_leaf());
     let is_div = |e: &DocElement<'_, '_>| e.ns() == Ns::Named("xhtml") && e.local() == "div";
@@ -206,18 +209,18 @@ fn wrong(child: DocElement<'_, '_>, kind: Option<TextKind>) -> Option<String> {
     }
 }
 
-/// What stands in place of the gateway's own markup.
-pub(super) fn unsynced() -> String {
+/// Describes the fault of an entry with sync markup.
+pub(super) fn describe_sync_markup() -> String {
     "leave sx:sync out: it is made here".to_owned()
 }
 
-fn unled(what: &str, address: &str) -> String {
+fn describe_bad_address(what: &str, address: &str) -> String {
     let address: String = address.chars().take(ECHO).collect();
     format!("{what} is {address:?}; it must be an http or https address, or a relative one")
 }
 
 /// What the type of a text makes of it (RFC 4287 sections 3.1.1 and 4.1.3.1).
-fn typed(name: &str, said: Option<&str>, is_elsewhere: bool) -> Result<TextKind, String> {
+fn parse_text_kind(name: &str, said: Option<&str>, is_elsewhere: bool) -> Result<TextKind, String> {
     let wrong = |said: &str| {
         let said: String = said.chars().take(ECHO).collect();
         let media = if name == "content" { ", or a media type such as image/png" } else { "" };
@@ -261,14 +264,14 @@ fn is_date(text: &str) -> bool {
         let zone = rest.trim_start_matches(|c: char| c.is_ascii_digit());
         if zone.len() == rest.len() { "" } else { zone }
     });
-    shaped(day, "0000-00-00")
-        && shaped(clock, "00:00:00")
-        && (zone == "Z" || shaped(zone, "+00:00") || shaped(zone, "-00:00"))
+    matches_pattern(day, "0000-00-00")
+        && matches_pattern(clock, "00:00:00")
+        && (zone == "Z" || matches_pattern(zone, "+00:00") || matches_pattern(zone, "-00:00"))
         && Time::parse_rfc3339(text).is_ok()
 }
 
 /// Whether a text is as long as the other, with a digit for each `0` and else the same.
-fn shaped(text: &str, shape: &str) -> bool {
+fn matches_pattern(text: &str, shape: &str) -> bool {
     let same = |(t, s): (u8, u8)| if s == b'0' { t.is_ascii_digit() } else { t == s };
     text.len() == shape.len() && text.bytes().zip(shape.bytes()).all(same)
 }

@@ -255,7 +255,8 @@ fn a_list_at_a_public_address_adds_no_feed_of_a_host_of_the_operators_own() {
     for (at, adds) in [("https://b.example/", false), ("http://127.0.0.1:8000/list", true)] {
         let list = FeedRecord::new(name("ours"), at, FeedSource::Api);
         let allow = AllowPrivate::only(["intranet.example:80", "127.0.0.1:8000"]).unwrap();
-        let rules = ListRules { allow, lead_scope: LeadScope::of_feed(&list), ..rules("ours", false) };
+        let rules =
+            ListRules { allow, lead_scope: LeadScope::of_feed(&list), ..rules("ours", false) };
         assert_eq!(rules.check_new(&private, &mut 9).is_ok(), adds, "{at}");
         rules.check_new(&public, &mut 9).unwrap();
     }

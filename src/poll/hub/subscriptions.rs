@@ -3,8 +3,8 @@
 mod entries;
 
 use super::HubSettings;
-use super::lanes::{Counts, LaneTurn};
-use entries::{FOLLOWS, FeedEntry, SubscriptionEntry};
+use super::lanes::{Counts, QueuedCall};
+use entries::{FeedEntry, SIBLING_WAIT, SubscriptionEntry};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
@@ -58,7 +58,6 @@ pub struct SubscriptionCount {
     pub failed: u64,
 }
 
-/// A call to make.
 #[derive(Debug, Clone)]
 pub(super) struct Task {
     pub(super) subscription: Subscription,
@@ -80,7 +79,7 @@ fn client_name(client: IpAddr) -> Arc<str> {
 }
 
 /// All subscriptions, with their indices.
-pub(super) struct Ledger {
+pub(super) struct SubscriptionTable {
     pub(super) settings: HubSettings,
     entries: HashMap<SubscriptionId, SubscriptionEntry>,
     feeds: HashMap<FeedName, FeedEntry>,
@@ -97,10 +96,10 @@ pub(super) struct Ledger {
     looked: Option<Time>,
 }
 
-impl Ledger {
-    /// Creates a ledger of stored subscriptions.
+impl SubscriptionTable {
+    /// Creates the table from stored subscriptions.
     pub(super) fn new(settings: HubSettings, kept: Vec<Subscription>, now: Time) -> Self {
-        let mut ledger = Self {
+        let mut table = Self {
             settings,
             entries: HashMap::new(),
             feeds: HashMap::new(),
@@ -113,9 +112,9 @@ impl Ledger {
             looked: None,
         };
         for subscription in kept {
-            ledger.insert(subscription, None, now);
+            table.insert(subscription, None, now);
         }
-        ledger
+        table
     }
 
     /// Accepts a request, within the limits; durable only once written. `client`: the address it came from; `tick`: the
@@ -149,8 +148,8 @@ impl Ledger {
         let is_asking = |other: &SubscriptionId| {
             *other != id && self.entries.get(other).is_some_and(SubscriptionEntry::is_asking)
         };
-        let follows =
-            manner == Manner::RssCloud && self.of_cloud(&asked.callback).iter().any(is_asking);
+        let follows = manner == Manner::RssCloud
+            && self.find_cloud_registrations(&asked.callback).iter().any(is_asking);
         match self.entries.get(&id).map(|entry| entry.subscription.is_asked_for()) {
             None if is_end => return Err(AskError::Unknown),
             None => self.add(asked, client.map(client_name), now)?,
@@ -163,7 +162,7 @@ impl Ledger {
             let is_new = entry.subscription.pending != before;
             if let Some(pending) = entry.subscription.pending.as_mut().filter(|_| is_new && follows)
             {
-                pending.not_before = Some(now.plus(FOLLOWS));
+                pending.not_before = Some(now.plus(SIBLING_WAIT));
             }
         });
         Ok(())
@@ -217,7 +216,7 @@ impl Ledger {
             self.share_answer(id, task, &answer, now);
         }
         self.change(id, now, |entry| {
-            entry.busy = false;
+            entry.is_queued_or_called = false;
             if entry.subscription.asks_the_same(&task.subscription) {
                 entry.subscription.heard(answer, now);
             }
@@ -240,10 +239,10 @@ impl Ledger {
             CallbackAnswer::Failed { why, .. } => CallbackAnswer::Refused(why.clone()),
             answer => answer.clone(),
         };
-        let all = self.of_cloud(&task.subscription.callback);
+        let all = self.find_cloud_registrations(&task.subscription.callback);
         for other in all.into_iter().filter(|other| *other != id) {
             self.change(other, now, |entry| {
-                if !entry.busy {
+                if !entry.is_queued_or_called {
                     entry.subscription.heard(answer.clone(), now);
                 }
             });
@@ -268,7 +267,7 @@ impl Ledger {
             feed.put_off.remove(&subscription.topic);
         }
         self.change(id, now, |entry| {
-            (entry.busy, entry.put_offs) = (false, 0);
+            (entry.is_queued_or_called, entry.put_offs) = (false, 0);
             entry.subscription.pushed(answer, tick, now);
         });
     }
@@ -328,7 +327,7 @@ impl Ledger {
     }
 
     /// Ends expired leases and returns the due calls of feeds that this gateway owns.
-    pub(super) fn due(&mut self, now: Time, owns: impl Fn(&FeedName) -> bool) -> Vec<LaneTurn> {
+    pub(super) fn due(&mut self, now: Time, owns: impl Fn(&FeedName) -> bool) -> Vec<QueuedCall> {
         self.follow_clock(now);
         let mut due = Vec::new();
         while let Some((_, id)) = self.queue.first().copied().filter(|(time, _)| *time <= now) {
@@ -340,8 +339,8 @@ impl Ledger {
             }
             let Some(duty) = self.duty_now(id, now) else { continue };
             let Some(entry) = self.entries.get_mut(&id) else { continue };
-            entry.busy = true;
-            due.push(entry.turn(id, duty));
+            entry.is_queued_or_called = true;
+            due.push(entry.queued_call(id, duty));
             self.schedule(id, now);
         }
         due
@@ -384,16 +383,16 @@ impl Ledger {
 
     /// Adopts the stored subscriptions, which other gateways may have changed. Those with unwritten changes or a call
     /// in flight only adopt a newer request. Returns whether any is new here.
-    pub(super) fn take_in(&mut self, stored: Vec<Subscription>, now: Time) -> bool {
+    pub(super) fn adopt_stored(&mut self, stored: Vec<Subscription>, now: Time) -> bool {
         let before = self.entries.len();
         let mut gone: HashSet<SubscriptionId> = self.entries.keys().copied().collect();
         for subscription in stored {
             let id = subscription.id();
             gone.remove(&id);
-            self.take_in_one(id, subscription, now);
+            self.adopt_one(id, subscription, now);
         }
         let is_any_new = self.entries.len() > before;
-        gone.retain(|id| !self.is_own(*id));
+        gone.retain(|id| !self.has_local_state(*id));
         gone.into_iter().for_each(|id| self.remove(id));
         is_any_new
     }

@@ -1,8 +1,8 @@
-//! Single subscriptions of the ledger: indices, changes and the queue.
+//! Single subscriptions of the table: indices, changes and the queue.
 
-use super::super::lanes::{LaneKey, LaneTurn, Standing};
-use super::{AskError, Ledger};
-use crate::domains::host_name;
+use super::super::lanes::{LaneKey, QueuedCall, Standing};
+use super::{AskError, SubscriptionTable};
+use crate::domains::host_group;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use url::Url;
 pub(super) const UNVERIFIED_PER_HOST: usize = 400;
 /// How long an rssCloud registration waits for the answer about another one of its callback, before it is verified
 /// itself.
-pub(super) const FOLLOWS: Duration = Duration::from_secs(3600);
+pub(super) const SIBLING_WAIT: Duration = Duration::from_secs(3600);
 /// The most requests that await their first verification, over all hosts.
 pub(super) const UNVERIFIED: usize = 5000;
 /// The pause after a call that this gateway could not make; the cause may last.
@@ -32,18 +32,19 @@ pub(super) struct SubscriptionEntry {
     pub(super) put_offs: u32,
     pub(super) due: Option<Time>,
     /// It waits in a lane, or its callback is being called.
-    pub(super) busy: bool,
+    pub(super) is_queued_or_called: bool,
 }
 
 impl SubscriptionEntry {
     /// Whether its callback is being verified, or will be without waiting for another registration's answer.
     pub(super) fn is_asking(&self) -> bool {
         let pending = self.subscription.pending.as_ref();
-        self.busy || pending.is_some_and(|it| it.not_before.is_none() || it.attempts > 0)
+        self.is_queued_or_called
+            || pending.is_some_and(|it| it.not_before.is_none() || it.attempts > 0)
     }
 
-    /// Returns the entry for the lanes.
-    pub(super) fn turn(&self, id: SubscriptionId, duty: Duty) -> LaneTurn {
+    /// Returns its call, for the lanes.
+    pub(super) fn queued_call(&self, id: SubscriptionId, duty: Duty) -> QueuedCall {
         let subscription = &self.subscription;
         let standing = if subscription.is_in_trouble() {
             Standing::Troubled
@@ -57,7 +58,7 @@ impl SubscriptionEntry {
         let client = self.client.as_ref().filter(|_| !subscription.is_proven());
         let (owner, host) = (Arc::clone(client.unwrap_or(&self.host)), Arc::clone(&self.host));
         let key = LaneKey { owner, host, standing, is_delivery: duty == Duty::Deliver };
-        LaneTurn { key, id }
+        QueuedCall { key, id }
     }
 }
 
@@ -69,7 +70,7 @@ pub(super) struct FeedEntry {
     pub(super) put_off: HashSet<String>,
 }
 
-impl Ledger {
+impl SubscriptionTable {
     /// Checks whether the limits allow another subscription of this host and client.
     fn check_room(&self, host: &Arc<str>, client: Option<&Arc<str>>) -> Result<(), AskError> {
         let full = |what, limit| Err(AskError::Full { what, limit });
@@ -106,13 +107,13 @@ impl Ledger {
         client: Option<Arc<str>>,
         now: Time,
     ) -> Result<(), AskError> {
-        self.check_room(&host_name(&new.callback).into(), client.as_ref())?;
+        self.check_room(&host_group(&new.callback).into(), client.as_ref())?;
         self.insert(new, client, now);
         Ok(())
     }
 
     /// Returns the requested rssCloud registrations of `callback`.
-    pub(super) fn of_cloud(&self, callback: &Url) -> Vec<SubscriptionId> {
+    pub(super) fn find_cloud_registrations(&self, callback: &Url) -> Vec<SubscriptionId> {
         let is_one = |entry: &SubscriptionEntry| {
             let subscription = &entry.subscription;
             subscription.manner == Manner::RssCloud
@@ -139,11 +140,12 @@ impl Ledger {
         client: Option<Arc<str>>,
         now: Time,
     ) {
-        let (id, host) = (subscription.id(), Arc::<str>::from(host_name(&subscription.callback)));
+        let (id, host) = (subscription.id(), Arc::<str>::from(host_group(&subscription.callback)));
         self.feeds.entry(subscription.feed.clone()).or_default().ids.insert(id);
         self.hosts.add(&host);
-        let (put_offs, due, busy) = (0, None, false);
-        let entry = SubscriptionEntry { subscription, host, client, put_offs, due, busy };
+        let (put_offs, due, is_queued_or_called) = (0, None, false);
+        let entry =
+            SubscriptionEntry { subscription, host, client, put_offs, due, is_queued_or_called };
         self.entries.insert(id, entry);
         self.note_unverified(id);
         self.schedule(id, now);
@@ -181,16 +183,16 @@ impl Ledger {
     }
 
     /// Adopts a stored subscription. One with unwritten changes or a call in flight only adopts a newer request.
-    pub(super) fn take_in_one(&mut self, id: SubscriptionId, stored: Subscription, now: Time) {
-        let is_own = self.is_own(id);
+    pub(super) fn adopt_one(&mut self, id: SubscriptionId, stored: Subscription, now: Time) {
+        let has_local_state = self.has_local_state(id);
         let Some(known) = self.entries.get(&id).map(|entry| &entry.subscription) else {
-            if !is_own {
+            if !has_local_state {
                 self.insert(stored, None, now);
             }
             return;
         };
         let asked = |it: &Subscription| it.pending.as_ref().map(|pending| pending.asked);
-        if !is_own {
+        if !has_local_state {
             self.change(id, now, |entry| entry.subscription = stored);
             // It equals the stored one: nothing to write.
             self.dirty.remove(&id);
@@ -200,8 +202,9 @@ impl Ledger {
     }
 
     /// Whether a subscription has unwritten changes or a call in flight.
-    pub(super) fn is_own(&self, id: SubscriptionId) -> bool {
-        self.dirty.contains_key(&id) || self.entries.get(&id).is_some_and(|entry| entry.busy)
+    pub(super) fn has_local_state(&self, id: SubscriptionId) -> bool {
+        self.dirty.contains_key(&id)
+            || self.entries.get(&id).is_some_and(|entry| entry.is_queued_or_called)
     }
 
     /// Removes a subscription from all indices.
@@ -241,7 +244,7 @@ impl Ledger {
     /// Marks a subscription as neither waiting in a lane nor being called.
     pub(in super::super) fn release(&mut self, id: SubscriptionId, now: Time) {
         if let Some(entry) = self.entries.get_mut(&id) {
-            entry.busy = false;
+            entry.is_queued_or_called = false;
         }
         self.schedule(id, now);
     }
@@ -259,12 +262,12 @@ impl Ledger {
         if let Some(due) = entry.due.take() {
             self.queue.remove(&(due, id));
         }
-        entry.due = next.map(|(due, _)| due).filter(|_| !entry.busy);
+        entry.due = next.map(|(due, _)| due).filter(|_| !entry.is_queued_or_called);
         self.queue.extend(entry.due.map(|due| (due, id)));
     }
 
     /// Records a feed's newest tick.
-    pub(in super::super) fn saw(&mut self, feed: &FeedName, tick: Option<Tick>, now: Time) {
+    pub(in super::super) fn note_tick(&mut self, feed: &FeedName, tick: Option<Tick>, now: Time) {
         let Some(of_feed) = self.feeds.get_mut(feed).filter(|entry| entry.tick < tick) else {
             return;
         };

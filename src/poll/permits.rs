@@ -21,7 +21,7 @@ pub const MAX_JUDGED_AT_ONCE: usize = 4;
 /// The most judgements that may continue after returning their permits.
 pub const MAX_OVERDUE: usize = 4;
 /// After this time a judgement no longer counts against [`MAX_JUDGED_AT_ONCE`].
-pub const PATIENCE: Duration = Duration::from_secs(2);
+pub const PERMIT_TIME: Duration = Duration::from_secs(2);
 /// A document of more bytes is large.
 pub const LARGE_BYTES: usize = 4 * 1024 * 1024;
 /// A document or feed of more entries is large.
@@ -79,13 +79,13 @@ fn entries(document: &[u8]) -> usize {
 
 /// The semaphores for judgements.
 #[derive(Debug)]
-pub struct Turns {
+pub struct JudgePermits {
     usual: Arc<Semaphore>,
     large: Arc<Semaphore>,
     overdue: Arc<Semaphore>,
 }
 
-impl Default for Turns {
+impl Default for JudgePermits {
     fn default() -> Self {
         let semaphore = |count| Arc::new(Semaphore::new(count));
         Self {
@@ -96,16 +96,16 @@ impl Default for Turns {
     }
 }
 
-impl Turns {
+impl JudgePermits {
     /// Waits for a permit, which is held until dropped.
     pub async fn acquire(&self, cost: JudgeCost) -> Result<OwnedSemaphorePermit, RoundError> {
         let semaphore = if cost == JudgeCost::Usual { &self.usual } else { &self.large };
         Arc::clone(semaphore).acquire_owned().await.map_err(|_| RoundError::Cancelled)
     }
 
-    /// Runs `work` with a usual permit. After [`PATIENCE`] the permit is returned, if fewer than [`MAX_OVERDUE`] others
-    /// did so.
-    pub async fn wait<T>(
+    /// Runs `work` with a usual permit. After [`PERMIT_TIME`] the permit is returned, if fewer than [`MAX_OVERDUE`]
+    /// others did so.
+    pub async fn run<T>(
         &self,
         mut permit: OwnedSemaphorePermit,
         work: impl Future<Output = T>,
@@ -114,7 +114,7 @@ impl Turns {
         tokio::select! {
             biased;
             done = &mut work => return done,
-            () = sleep(PATIENCE) => {}
+            () = sleep(PERMIT_TIME) => {}
         }
         if let Ok(overdue) = Arc::clone(&self.overdue).try_acquire_owned() {
             permit = overdue;
@@ -125,8 +125,9 @@ impl Turns {
     }
 }
 
-/// A feed is stopped after this many ends of the gateway during its documents, until an operator acts.
-pub const KILLS_BORNE: u32 = 2;
+/// A feed is no longer polled after the gateway has crashed this many times while judging its large documents, until an
+/// operator acts.
+pub const MAX_KILLS: u32 = 2;
 
 /// The marks of large documents by feed, to survive documents that kill the gateway. A mark is stored before such a
 /// document is judged.
@@ -184,7 +185,7 @@ impl Attempts {
             attempt.kills, attempt.entries, attempt.begun
         );
         let failure = PollFailure { error, blame: FetchBlame::Operator, status: None };
-        (attempt.kills >= KILLS_BORNE).then_some(failure)
+        (attempt.kills >= MAX_KILLS).then_some(failure)
     }
 
     /// Stores a mark before a document is judged, if it is large. Returns the mark.
@@ -237,7 +238,7 @@ impl Attempts {
     /// Clears the mark of a stopped feed, because an operator wants it polled. Returns whether it was stopped.
     pub fn lift(&self, feed: &FeedName) -> bool {
         let is_stopped =
-            |it: &&mut AttemptMark| it.attempt.kills >= KILLS_BORNE && !it.attempt.is_open;
+            |it: &&mut AttemptMark| it.attempt.kills >= MAX_KILLS && !it.attempt.is_open;
         let mut marks = self.marks.lock();
         let Some(mark) = marks.get_mut(feed).filter(is_stopped) else { return false };
         *mark = AttemptMark { attempt: mark.attempt.clone().over(), is_unwritten: true };
@@ -311,32 +312,32 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn judgements_without_an_end_keep_nobody_from_their_turn() {
-        let turns = Arc::new(Turns::default());
+        let permits = Arc::new(JudgePermits::default());
         let begin = async |count| {
             for _ in 0..count {
-                let turns = Arc::clone(&turns);
+                let permits = Arc::clone(&permits);
                 tokio::spawn(async move {
-                    let permit = turns.acquire(JudgeCost::Usual).await.unwrap();
-                    turns.wait(permit, pending::<()>()).await;
+                    let permit = permits.acquire(JudgeCost::Usual).await.unwrap();
+                    permits.run(permit, pending::<()>()).await;
                 });
             }
             tokio::task::yield_now().await;
         };
         begin(MAX_OVERDUE).await;
         for _ in 0..3 {
-            let permit = timeout(2 * PATIENCE, turns.acquire(JudgeCost::Usual)).await;
+            let permit = timeout(2 * PERMIT_TIME, permits.acquire(JudgeCost::Usual)).await;
             let permit = permit.expect("a turn was lent").unwrap();
-            turns.wait(permit, async {}).await;
+            permits.run(permit, async {}).await;
         }
         // But only up to a limit.
         begin(MAX_JUDGED_AT_ONCE).await;
-        assert!(timeout(LONG, turns.acquire(JudgeCost::Usual)).await.is_err());
+        assert!(timeout(LONG, permits.acquire(JudgeCost::Usual)).await.is_err());
     }
 
     #[test]
     fn large_documents_take_one_turn_after_another_and_no_other() {
-        let turns = Turns::default();
-        let permit = |cost| turns.acquire(cost).now_or_never().map(Result::unwrap);
+        let permits = JudgePermits::default();
+        let permit = |cost| permits.acquire(cost).now_or_never().map(Result::unwrap);
         let first = permit(JudgeCost::Large(20_000)).unwrap();
         assert!(permit(JudgeCost::Large(20_000)).is_none());
         let all = [(); MAX_JUDGED_AT_ONCE].map(|()| permit(JudgeCost::Usual).unwrap());

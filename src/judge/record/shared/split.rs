@@ -1,4 +1,4 @@
-//! The shared and the plain part of a document and of what is known.
+//! Splits a document and its ledger into a shared and a plain part.
 
 use crate::same_item;
 use foldhash::{HashMap, HashSet, HashSetExt as _};
@@ -26,7 +26,7 @@ enum LedgerPart {
     Shared,
 }
 
-/// A document and a ledger, taken apart.
+/// A document and its ledger, split into shared and plain items.
 #[derive(Debug)]
 pub(in crate::record) struct SharedSplit<'a> {
     /// Everything that is known; what is judged comes first, in order of sync id.
@@ -58,7 +58,7 @@ pub(in crate::record) fn without<'a>(
 ) -> FeedDocument<'a> {
     let mut document = document.clone();
     for entry in &mut document.entries {
-        if entry.shared().is_some_and(|said| refused.contains(said.id())) {
+        if entry.shared().is_some_and(|incoming| refused.contains(incoming.id())) {
             let (at, fault) = (entry.span.start, "its history is not believed".to_owned());
             let error = SyncMarkupError { at, fault, repeats: None };
             entry.sync = Some(EntrySync::Invalid(Box::new(error)));
@@ -67,8 +67,8 @@ pub(in crate::record) fn without<'a>(
     document
 }
 
-/// Takes a document and the ledger apart; `None` where nothing is shared in either.
-pub(in crate::record) fn parts<'a>(
+/// Splits a document and the ledger; `None` if neither has shared items.
+pub(in crate::record) fn split_document<'a>(
     snapshot: &Snapshot,
     document: &FeedDocument<'a>,
     complete: Option<&FeedDocument<'_>>,
@@ -86,7 +86,7 @@ pub(in crate::record) fn parts<'a>(
     // What the entries are.
     let mut slots = Vec::with_capacity(document.entries.len());
     let mut entries = Vec::new();
-    let mut incoming: HashSet<&SyncId> = HashSet::new();
+    let mut shared_now: HashSet<&SyncId> = HashSet::new();
     let mut claimed: HashSet<String> = HashSet::new();
     // Shared items whose entries are plain in this document: they are compared this time.
     let mut compared: HashSet<&SyncId> = HashSet::new();
@@ -94,7 +94,9 @@ pub(in crate::record) fn parts<'a>(
         let shown = same_item::native(entry);
         let shared = natives.get(shown.as_str());
         match (&entry.sync, shared) {
-            (Some(EntrySync::Valid(said)), _) => slots.push(EntryOwner::Item(said.id().clone())),
+            (Some(EntrySync::Valid(incoming)), _) => {
+                slots.push(EntryOwner::Item(incoming.id().clone()))
+            }
             (Some(EntrySync::Invalid(_)), Some(known)) => {
                 slots.push(EntryOwner::Item(known.id.clone()));
             }
@@ -106,16 +108,16 @@ pub(in crate::record) fn parts<'a>(
         }
     }
     for entry in all {
-        if let Some(said) = entry.shared() {
-            incoming.extend(ids.get(said.id()).map(|known| &known.id));
+        if let Some(incoming) = entry.shared() {
+            shared_now.extend(ids.get(incoming.id()).map(|known| &known.id));
             claimed.insert(same_item::native(entry));
         }
     }
-    compared.retain(|id| !incoming.contains(id));
+    compared.retain(|id| !shared_now.contains(id));
 
     // What is known, each part in order of sync id.
     let part = |known: &LedgerEntry| {
-        if incoming.contains(&known.id) || is_shared(known) && !compared.contains(&known.id) {
+        if shared_now.contains(&known.id) || is_shared(known) && !compared.contains(&known.id) {
             LedgerPart::Shared
         } else if !is_shared(known) && !known.is_deleted() && claimed.contains(&known.native_shown)
         {
