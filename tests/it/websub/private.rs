@@ -5,25 +5,29 @@ use serde_json::{Value, json};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
+/// The topic of the denial that a callback hears, with its reason.
+async fn denial(callback: &Callback) -> (String, String) {
+    until("it was denied", async || callback.verifications().len() == 2).await;
+    let asked = &callback.verifications()[1];
+    assert!(asked.query.starts_with("id=1&hub.mode=denied&"), "its own query first: {asked:?}");
+    let Verification::Denied { topic, reason } = verification(asked) else { panic!("{asked:?}") };
+    (topic, reason.unwrap_or_default())
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_private_topic_is_delivered_below_its_token_until_that_is_revoked() {
     let reader = format!("[[reader]]\nname = \"ann\"\ntoken = \"{TOKEN}\"\nall_private = true\n");
     let mut stage = Stage::with(&reader).await;
     let (public, own) = (Callback::start().await, Callback::start().await);
-    let push = public.address("/push");
+    let push = public.address("/push?id=1");
     stage.subscribes(&topic("/feeds/news"), &push, &[]).await;
     let (_, shown) = stage.admin("GET", "/feeds/news", Value::Null).await;
     let put = json!({ "url": shown["url"], "private": true });
     assert_eq!(stage.admin("PUT", "/feeds/news", put).await.0, 200);
     // Who subscribed while it was for everybody is told that it is gone, and told nothing else.
     until("the public topic ends", async || stage.active().await == 0).await;
-    until("it was denied", async || public.verifications().len() == 2).await;
-    let Verification::Denied { topic: denied, reason } = verification(&public.verifications()[1])
-    else {
-        panic!("{:?}", public.verifications())
-    };
-    assert_eq!(denied, topic("/feeds/news"));
-    assert_eq!(reason.as_deref(), Some("no feed of that name is published here"));
+    let reason = "no feed of that name is published here".to_owned();
+    assert_eq!(denial(&public).await, (topic("/feeds/news"), reason));
     let again = stage.post("subscribe", &topic("/feeds/news"), &push).await;
     assert_eq!(again.0, 404, "{again:?}");
     let path = format!("/t/{TOKEN}/feeds/news");
@@ -48,4 +52,13 @@ async fn a_private_topic_is_delivered_below_its_token_until_that_is_revoked() {
     assert_eq!(own.deliveries().len(), 1);
     let told = stage.subscriptions().await.to_string();
     assert!(!told.contains(TOKEN), "{told}");
+    // Of a feed that was for everybody until it was deleted more is said.
+    let (left, news) = (Callback::start().await, topic("/feeds/other"));
+    stage.add("other").await;
+    stage.subscribes(&news, &left.address("/push?id=1"), &[]).await;
+    stage.delete("other").await;
+    let reason = "the feed other is no longer published here".to_owned();
+    assert_eq!(denial(&left).await, (news.clone(), reason));
+    let again = stage.post("subscribe", &news, &push).await;
+    assert_eq!(again.0, 410, "{again:?}");
 }
