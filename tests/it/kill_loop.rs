@@ -8,6 +8,7 @@ use crate::support::document::Document;
 use crate::support::gateways::Paper;
 use crate::support::process::Process;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A feed that is different at every step: posts are added, edited and lost.
@@ -33,9 +34,31 @@ fn document(step: u64) -> String {
     xml + "</channel></rss>"
 }
 
-/// Up to when the complete view says that it has all changes.
-async fn shown(process: &Process) -> String {
-    Document::read(&process.get("/feeds/churn/complete").await).until.unwrap()
+/// What was shown or acknowledged so far; nothing of it may go back.
+#[derive(Default)]
+struct Shown {
+    until: String,
+    /// Of each item of the complete view.
+    updates: BTreeMap<String, u32>,
+}
+
+impl Shown {
+    fn comes_to(&mut self, until: &str) {
+        assert!(until >= &*self.until, "it went from {} to {until}", self.until);
+        until.clone_into(&mut self.until);
+    }
+
+    async fn look(&mut self, process: &Process) {
+        let complete = Document::read(&process.get("/feeds/churn/complete").await);
+        self.comes_to(&complete.until.unwrap());
+        let items = complete.entries.into_iter();
+        let now: BTreeMap<_, _> = items.map(|entry| (entry.sync_id, entry.updates)).collect();
+        for (id, before) in &self.updates {
+            let after = now.get(id);
+            assert!(after >= Some(before), "{id} had {before} updates, has {after:?}");
+        }
+        self.updates = now;
+    }
 }
 
 fn seen(epoch: &Value, change: &Value) -> String {
@@ -94,11 +117,7 @@ async fn nothing_goes_back_when_it_is_killed() {
     let paper = Paper::start("application/rss+xml", &document(0)).await;
     let feed = format!("[[feed]]\nname = \"churn\"\nurl = \"{}\"\n", paper.url);
     let config = format!("[store]\npath = \"data\"\n{feed}");
-    let mut last = String::new();
-    let not_before = |until: String, last: &mut String| {
-        assert!(until >= *last, "it went from {last} to {until}");
-        *last = until;
-    };
+    let mut shown = Shown::default();
     let begin = || ("0".to_owned(), Vec::new());
     let (mut polled, mut streamed) = (begin(), begin());
     let (mut acknowledged, mut step) = (0, 0);
@@ -106,7 +125,7 @@ async fn nothing_goes_back_when_it_is_killed() {
     for round in 0..kills {
         let mut process = Process::configured(folder.path(), &config).await;
         if round > 0 {
-            not_before(shown(&process).await, &mut last);
+            shown.look(&process).await;
         }
         let pause = Duration::from_millis(150 + dice.roll(700));
         let churn = async {
@@ -114,10 +133,9 @@ async fn nothing_goes_back_when_it_is_killed() {
                 step += 1;
                 paper.print(&document(step));
                 let report = process.poll("churn").await;
-                not_before(report["until"].as_str().unwrap().to_owned(), &mut last);
+                shown.comes_to(report["until"].as_str().unwrap());
                 acknowledged += 1;
-                // What is shown must not go back either.
-                not_before(shown(&process).await, &mut last);
+                shown.look(&process).await;
             }
         };
         let killed = async {
