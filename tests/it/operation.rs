@@ -148,6 +148,12 @@ async fn a_folder_at_its_limit_takes_nothing_new_in_until_the_limit_is_raised() 
     let put =
         async |name: &str| call("PUT", &format!("/api/v1/feeds/{name}"), "{\"local\": true}").await;
     assert_eq!(put("first").await.0, 201);
+    let news = "{\"url\": \"http://127.0.0.1:1/feed.xml\"}";
+    assert_eq!(call("PUT", "/api/v1/feeds/news", news).await.0, 201);
+    let items = "/api/v1/feeds/first/items";
+    let (_, made) = call("POST", items, "{\"title\": \"One\"}").await;
+    let made: serde_json::Value = serde_json::from_str(&made).unwrap();
+    let item = format!("{items}/{}", made["sync_id"].as_str().unwrap());
     std::fs::write(folder.join("tidegate-data/more"), [7; 4096]).unwrap();
     write(folder, &text("1KiB"));
     process.signal("HUP").await;
@@ -159,7 +165,9 @@ async fn a_folder_at_its_limit_takes_nothing_new_in_until_the_limit_is_raised() 
     );
     for (method, path, body, refused) in [
         ("PUT", "/api/v1/feeds/second", "{\"local\": true}", 507),
-        ("POST", "/api/v1/feeds/first/items", "{\"title\": \"Two\"}", 507),
+        ("POST", items, "{\"title\": \"Two\"}", 507),
+        ("PUT", &item, "{\"title\": \"Changed\"}", 507),
+        ("POST", "/api/v1/feeds/news/poll", "", 507),
         ("POST", "/websub", &subscription, 503),
     ] {
         let (status, said) = call(method, path, body).await;
@@ -167,7 +175,17 @@ async fn a_folder_at_its_limit_takes_nothing_new_in_until_the_limit_is_raised() 
         assert!(status == refused && is_said, "{path}: {status} {said}");
     }
     assert!(process.get("/").await.contains("store.max_size"), "the overview says so");
-    // What takes nothing in goes on.
+    let metrics = process.get("/metrics").await;
+    for line in ["tidegate_store_takes_in 0", "tidegate_store_max_size_bytes 1024"] {
+        assert!(metrics.contains(line), "{line}");
+    }
+    let log = logged(folder, "status=507", 4).await;
+    let line = log.lines().find(|line| line.contains("status=507")).unwrap();
+    let is_said = line.contains("answered") && line.contains("reason=\"");
+    assert!(is_said && line.contains("store.max_size"), "{line}");
+    // Reading goes on, and so does what takes nothing in.
+    assert!(process.get("/feeds/first").await.contains("One"));
+    assert_eq!(call("DELETE", &item, "").await.0, 200);
     assert_eq!(call("DELETE", "/api/v1/feeds/first?purge=true", "").await.0, 204);
     write(folder, "");
     process.signal("HUP").await;
