@@ -80,11 +80,22 @@ pub fn document(data: &[u8]) {
     let Ok(decoded) = parse::decode(data, None, &limits) else { return };
     let Ok(feed) = parse::document(&decoded.text, None, &limits) else { return };
     assert!(parse::collection::transcoded(&decoded.text).unwrap_or(None).is_none(), "it is once");
+    has_its_places(&feed);
+    if feed.format != Format::JsonFeed {
+        comes_back_whole(&feed);
+    }
+    if feed.entries.len() <= ENTRIES_TAKEN {
+        taken(&feed);
+    }
+}
+
+/// Its entries stand one behind the other, and whatever is spliced has a place in the text.
+pub fn has_its_places(feed: &FeedDocument<'_>) {
     let mut reached = 0;
     for entry in &feed.entries {
         assert!(reached <= entry.span.start && entry.span.start < entry.span.end);
         reached = entry.span.end;
-        let markup = parse::own(&feed, entry);
+        let markup = parse::own(feed, entry);
         assert!(markup.xml.is_char_boundary(markup.slots.attributes));
         for range in [&markup.slots.id, &markup.slots.id_element].into_iter().flatten() {
             assert!(markup.xml.get(range.clone()).is_some());
@@ -94,12 +105,6 @@ pub fn document(data: &[u8]) {
     let slots = &feed.skeleton.slots;
     for range in [&slots.id, &slots.updated, &slots.version].into_iter().flatten() {
         assert!(feed.skeleton.text.get(range.clone()).is_some());
-    }
-    if feed.format != Format::JsonFeed {
-        comes_back_whole(&feed);
-    }
-    if feed.entries.len() <= ENTRIES_TAKEN {
-        taken(&feed);
     }
 }
 
