@@ -1,6 +1,7 @@
 //! An endpoint written from the text of the specification alone: SSE 1.0 section 3, FeedSync
 //! section 3.2 and what READINGS 1 says of both. Documents are read with the program's reader of
-//! feed files; what becomes of the items shares nothing with `tidegate_core::sync`. It writes Atom.
+//! feed files; what becomes of the items shares nothing with `tidegate_core::sync`. It writes Atom and RSS, as the
+//! examples of the specifications are.
 
 use crate::support::shared_items;
 use std::collections::BTreeMap;
@@ -180,23 +181,31 @@ fn pass(outer: &mut Vec<Version>, inner: &[Version], m: &mut Vec<Version>, w: &m
     *outer = left;
 }
 
-/// A document with these bounds and items.
-fn write(dialect: Dialect, (since, until): (String, String), items: &[(&String, &Item)]) -> String {
-    let namespace = match dialect {
+/// A document with these bounds and items; Atom where the form asks for something else than RSS.
+fn write(form: Form, (since, until): (String, String), items: &[(&String, &Item)]) -> String {
+    let is_rss = form.container == Container::Rss;
+    let namespace = match form.dialect {
         Dialect::Sse => "http://www.microsoft.com/schemas/sse",
         _ => "http://feedsync.org/2007/feedsync",
     };
     let sharing = format!("<sx:sharing since=\"{since}\" until=\"{until}\"/>");
-    let items = items.iter().map(|(id, item)| element(id, &item.winner, &item.conflicts));
+    let items = items.iter().map(|(id, item)| element(is_rss, id, &item.winner, &item.conflicts));
     let items: String = items.collect();
+    if is_rss {
+        return format!(
+            "<rss version=\"2.0\" xmlns:sx=\"{namespace}\"><channel><title>T</title>\
+             <link>http://x.example/</link><description>D</description>{sharing}{items}\
+             </channel></rss>"
+        );
+    }
     format!(
         "<feed xmlns=\"http://www.w3.org/2005/Atom\" xmlns:sx=\"{namespace}\"><title>T</title>\
          <id>urn:x:feed</id><updated>2026-01-01T00:00:00Z</updated>{sharing}{items}</feed>"
     )
 }
 
-fn element(id: &str, version: &Version, conflicts: &[Version]) -> String {
-    let inner: String = conflicts.iter().map(|one| element(id, one, &[])).collect();
+fn element(is_rss: bool, id: &str, version: &Version, conflicts: &[Version]) -> String {
+    let inner: String = conflicts.iter().map(|one| element(is_rss, id, one, &[])).collect();
     // Section 2.6: an empty one is none, and may stand there.
     let inner = match !inner.is_empty() || version.updates.is_multiple_of(2) {
         true => format!("<sx:conflicts>{inner}</sx:conflicts>"),
@@ -208,6 +217,12 @@ fn element(id: &str, version: &Version, conflicts: &[Version]) -> String {
     let Version { updates, title, text, .. } = version;
     let sync =
         format!("<sx:sync id=\"{id}\" updates=\"{updates}\"{flags}>{history}{inner}</sx:sync>");
+    if is_rss {
+        return format!(
+            "<item>{sync}<guid isPermaLink=\"false\">urn:x:{id}</guid><title>{title}</title>\
+             <description>{text}</description></item>"
+        );
+    }
     format!(
         "<entry><title>{title}</title><content>{text}</content><id>urn:x:{id}</id>\
          <updated>2026-01-01T00:00:00Z</updated>{sync}</entry>"
@@ -333,11 +348,11 @@ impl Endpoint {
         update
     }
 
-    pub fn render(&self, dialect: Dialect, since: Option<&str>) -> String {
+    pub fn render(&self, form: Form, since: Option<&str>) -> String {
         let after: u64 = since.map_or(0, |since| since.parse().unwrap());
         let stored = |id: &str| self.stored.get(id).copied().unwrap_or(0);
         let shown: Vec<_> = self.items.iter().filter(|(id, _)| stored(id) > after).collect();
         // Values that collate (section 4, note 1).
-        write(dialect, (format!("{after:09}"), format!("{:09}", self.until)), &shown)
+        write(form, (format!("{after:09}"), format!("{:09}", self.until)), &shown)
     }
 }

@@ -229,7 +229,7 @@ impl World {
                 Some(text) => text,
                 None => return false,
             },
-            None => self.plain[from - GATES].render(form.dialect, since.as_deref()),
+            None => self.plain[from - GATES].render(form, since.as_deref()),
         };
         match fate {
             Fate::Lost => false,
