@@ -31,8 +31,8 @@ fn describe(feed: &FeedDocument<'_>) -> String {
         let Markup { xml, context, slots, card, .. } = own(feed, entry);
         let _ = writeln!(said, "{xml}\n{slots:?}\n{context:?}\n{card:?}");
     }
-    let Skeleton { text, slots, .. } = &feed.skeleton;
-    said + &format!("\n== around them\n{text}\n{slots:?}")
+    let Skeleton { text, slots, context, title, .. } = &feed.skeleton;
+    said + &format!("\n== around them {title:?}\n{text}\n{slots:?}\n{context:?}")
 }
 
 #[test]
