@@ -27,7 +27,10 @@ allow_private = true
 def document(posts):
     """A feed of so many posts, of some kilobytes each."""
     filling = lambda post: " ".join(f"word{post * 7919 + n * 104729}" for n in range(400))
-    return stage.atom("News", (stage.entry(f"post-{n}", f"Post {n}", filling(n)) for n in range(posts, 0, -1)))
+    updated = "2026-01-{:02}T00:00:00Z".format
+    return stage.atom("News", (
+        stage.entry(f"post-{n}", f"Post {n}", filling(n), updated(n)) for n in range(posts, 0, -1)
+    ))
 
 
 class Watched:

@@ -70,11 +70,14 @@ class Feed:
         return f"Post {post['n']:04} of {self.kind}"
 
     def atom(self, shown, base):
-        link = '<link href="{}/post/{}"/>'.format
-        return stage.atom("A feed", (
-            stage.entry(post["n"], self.title(post), escaped(post["text"]), stamp(post["n"]), link(base, post["n"]))
+        link = '<link href="{}/{}"/>'.format
+        entries = (
+            stage.entry(
+                f"post:{post['n']}", self.title(post), escaped(post["text"]), stamp(post["n"]), link(base, f"post/{post['n']}")
+            )
             for post in shown
-        ))
+        )
+        return stage.atom("A feed", entries, id="feed", updated=stamp(self.made), more=link(base, ""))
 
     def rss(self, shown, base):
         items = "".join(

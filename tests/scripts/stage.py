@@ -128,10 +128,10 @@ def entry(id, title, text, updated="2026-01-01T00:00:00Z", more=""):
             f'<content type="html">{text}</content></entry>')
 
 
-def atom(title, entries):
+def atom(title, entries, id=None, updated="2026-01-01T00:00:00Z", more=""):
     """A feed in Atom with these entries, the newest first."""
-    return (f'<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:{title}</id><title>{title}</title><author><name>N</name></author>'
-            f"<updated>2026-01-01T00:00:00Z</updated>{''.join(entries)}</feed>").encode()
+    return (f'<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:{id or title}</id><title>{title}</title>'
+            f"<author><name>N</name></author><updated>{updated}</updated>{more}{''.join(entries)}</feed>").encode()
 
 
 def feeds_of(site, names):
