@@ -6,6 +6,8 @@ use super::{Later, Problem, RETRY_SOON, Reply, SharedState, make_on_thread, unke
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use std::sync::Arc;
+use tidegate_poll::owns_feed;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 /// Whether a path asks whether the gateway is alive.
@@ -79,11 +81,13 @@ pub(super) async fn metrics(State(app): State<SharedState>, headers: HeaderMap) 
     Ok(answer)
 }
 
-/// Counts feeds and how they stand.
+/// Counts the feeds that this gateway owns, so that the sum over several gateways is right.
 async fn count_feeds(app: &SharedState) -> Result<(), Problem> {
-    let (index, now) = (app.index().await?, app.clock.now());
-    let counting =
-        make_on_thread("the count of feeds", move || Ok(feed_figures(index.feeds(), now)));
+    let (index, store, now) = (app.index().await?, Arc::clone(&app.store), app.clock.now());
+    let counting = make_on_thread("the count of feeds", move || {
+        let owned = index.feeds().filter(|feed| owns_feed(&store, &feed.record));
+        Ok(feed_figures(owned, now))
+    });
     app.metrics.feeds(counting.await?);
     Ok(())
 }

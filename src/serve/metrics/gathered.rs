@@ -1,9 +1,8 @@
 //! Figures that are gathered for a scrape: how feeds and their polling stand, whether the store works, and what the process
 //! takes.
 //!
-//! Where several gateways poll, each counts the polling of the feeds that it polls, and the one that writes what is stored of
-//! all feeds: so that the sum over them is right. What the process takes has the names that Prometheus' own clients give it.
-//! Linux says so in `/proc`; elsewhere nothing is told.
+//! With several gateways, each counts the feeds that it owns: the sum over them is right. The figures of the process have
+//! the names that Prometheus' own clients use; they are read from `/proc` and missing on systems without it.
 
 use super::{ByLabel, ConstHistogram, Figure, Metrics, counter, gauge, whole};
 use crate::IndexedFeed;
