@@ -54,6 +54,11 @@ pub(super) fn annotated_file() -> String {
                 file.push('\n');
             }
             comment(&mut file, row.words);
+            if let Preset::Words(said, _) = row.preset
+                && said.contains("required")
+            {
+                comment(&mut file, &format!("({said})"));
+            }
             let (mark, value) = match row.preset {
                 Preset::Value(value) if repeated.is_none() => ("", value),
                 Preset::Value(value) | Preset::Words(_, value) => ("# ", value),
