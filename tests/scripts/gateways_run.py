@@ -7,13 +7,14 @@ In the end it is compared with what gateways have and with what was published.""
 import concurrent.futures
 import contextlib
 import random
+import re
 import signal
 import time
 
 from gateways_clients import Clients
 from gateways_proxy import AHEAD, BEHIND, Proxies
 from gateways_record import TAKEN_OVER, Fault, Record, check as check_record
-from gateways_stage import Fleet, Publisher, until
+from gateways_stage import GATHERED, MADE, Fleet, Publisher, until
 from stage import check
 
 GATEWAYS = 3
@@ -167,6 +168,9 @@ class Run:
         record.rested = time.monotonic()
         for which in fleet.all:
             clients.look(which)
+        metrics = "".join(fleet.get(which, "/metrics")[1] for which in fleet.all)
+        counted = sum(map(int, re.findall(r"^tidegate_feeds{standing=\S+ (\d+)$", metrics, re.MULTILINE)))
+        check(counted == len(record.feeds) + len((MADE, GATHERED)), f"the gateways count {counted} feeds together")
 
     def finish(self):
         """Ends the gateways; what was seen, in words. An error where it is not as it must be."""
