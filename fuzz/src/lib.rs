@@ -18,10 +18,12 @@ use tidegate_core::model::{
 use tidegate_core::xml::doc;
 use tidegate_core::xml::plain_address;
 use tidegate_core::{sup, websub};
+use tidegate_format::parse::discover::{FEEDS_FOUND, FeedLink, page_feeds};
 use tidegate_format::parse::{self, Limits};
 use tidegate_format::render::{self, Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
 use tidegate_judge::{news, record, same_item, testing};
 use tidegate_store::{Select, Store};
+use url::Url;
 
 /// What stands between the two feeds of [`merge`]: a byte that no UTF-8 text has.
 pub const BETWEEN: u8 = 0xFF;
@@ -249,7 +251,7 @@ pub fn config(data: &[u8]) {
     }
 }
 
-/// What an entry says, an address, a date.
+/// What an entry says, a page, a charset, an address, a date.
 pub fn text(data: &[u8]) {
     /// A mark stands for a tag and is longer than none of them.
     const LONGEST: usize = 3;
@@ -257,6 +259,20 @@ pub fn text(data: &[u8]) {
     let seen = news::visible(&text);
     assert!(seen.len() <= text.len() * LONGEST, "{} of {}", seen.len(), text.len());
     assert!(!seen.contains("  ") && seen.trim() == seen, "{seen:?}");
+    let feeds = page_feeds(&text, &Url::parse("https://example.org/blog/").unwrap());
+    for links in [feeds.named, feeds.likely] {
+        assert!(links.len() <= FEEDS_FOUND);
+        for FeedLink { url, .. } in links {
+            assert!(matches!(url.scheme(), "http" | "https") && url.fragment().is_none(), "{url}");
+        }
+    }
+    let first: String = text.chars().take(30).collect();
+    for charset in ["utf-16", "iso-2022-jp", &first] {
+        let content_type = format!("text/xml; charset={charset}");
+        if let Ok(decoded) = parse::decode(data, Some(&content_type), &Limits::default()) {
+            assert!(!decoded.encoding.is_empty());
+        }
+    }
     let plain = plain_address::plain_link(&text);
     assert!(plain.len() <= text.len());
     let _ = (plain_address::hostless(&text), plain_address::slug(&text));

@@ -99,7 +99,7 @@ fn what_reads_bytes_from_outside_holds_on_seeds_and_on_mutations_of_them() {
         "2026-11-20T16:20:05.123+01:00",
         "2026-11-20T16:20:05Z",
     ];
-    let mut texts = feeds();
+    let mut texts = [feeds(), contents("tests/golden/pages")].concat();
     texts.extend(short.map(|text| text.as_bytes().to_vec()));
     let targets: [Target; 10] = [
         (targets::document, feeds()),

@@ -157,12 +157,6 @@ impl Archive {
         }
         true
     }
-
-    /// The bytes of its texts.
-    pub fn weight(&self) -> usize {
-        let texts = self.items.iter().map(|item| item.shared.winner.data.xml.len());
-        self.skeleton.text.len() + texts.sum::<usize>()
-    }
 }
 
 /// How many items left a feed's ledger.

@@ -258,8 +258,9 @@ mod tests {
         assert_eq!(item.conflicts.len(), 1);
         assert_eq!(item.conflicts[0].data, "c");
         // One without `by` has none of its own.
+        item.conflicts.push(version(1, "w", [when(1, 5)]));
         update(&mut item, "m".to_owned(), when(1, 11).stamp).unwrap();
-        assert_eq!(item.conflicts.len(), 1);
+        assert_eq!(item.conflicts.len(), 2);
         // Conflicts are numbered as they were before the update takes those of its own.
         let mut item = contested();
         resolve(&mut item, Choice::Conflict(2), &[], both(1, 20, "C").stamp).unwrap();
@@ -343,8 +344,14 @@ mod tests {
             [both(9, 9, "A"), both(8, 8, "A"), both(7, 7, "A"), both(6, 6, "B")],
             [both(5, 5, "B"), when(4, 4), both(3, 3, "C"), both(2, 2, "C")],
         ];
-        for (limit, kept) in [(6, &[9, 8, 7, 6, 4, 3][..]), (1, &[9, 6, 4, 3])] {
-            let mut history = History::from_newest_first(long.concat()).unwrap();
+        // A topmost that is not its endpoint's highest stays.
+        let late = vec![both(1, 9, "A"), both(5, 8, "A"), both(4, 4, "A")];
+        for (updates, limit, kept) in [
+            (long.concat(), 6, &[9, 8, 7, 6, 4, 3][..]),
+            (long.concat(), 1, &[9, 6, 4, 3]),
+            (late, 2, &[1, 5]),
+        ] {
+            let mut history = History::from_newest_first(updates).unwrap();
             truncate(&mut history, limit);
             let left: Vec<u32> = history.iter().map(|update| update.sequence.value()).collect();
             assert_eq!(left, kept, "{limit}");

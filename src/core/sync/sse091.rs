@@ -296,9 +296,16 @@ mod tests {
     }
 
     proptest! {
+        /// Whatever else a history has, what comes back of it comes back again.
         #[test]
-        fn what_is_not_lost_comes_back(version in numbered_one_by_one()) {
-            prop_assert_eq!(over_091(&version), version);
+        fn what_is_not_lost_comes_back(
+            kept in numbered_one_by_one(),
+            updates in 1_u32..8,
+            all in prop::collection::vec(any_update(1_u32..8), 1..8),
+        ) {
+            prop_assert_eq!(over_091(&kept), kept);
+            let once = over_091(&version(updates, "x", all));
+            prop_assert_eq!(over_091(&once), once);
         }
 
         /// Rings come to rest with one winner everywhere, whichever of their hops speak 0.91; with 0.91

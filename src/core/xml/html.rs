@@ -312,6 +312,7 @@ pub fn without_section(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn all(text: &str) -> Vec<Piece<'_>> {
         Pieces::new(text, TagRule::All).collect()
@@ -402,6 +403,22 @@ mod tests {
                 assert_linear(&(one.repeat(1_000) + &other.repeat(1_000)));
                 assert_linear(&(one.repeat(1_000) + other));
             }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn any_hostile_mixture_takes_a_few_looks_at_each_byte(
+            parts in proptest::collection::vec(
+                (proptest::sample::select(HOSTILE.split('|').collect::<Vec<_>>()), 1..40_usize),
+                0..12,
+            ),
+            times in 1..60_usize,
+        ) {
+            let part = |(one, count): &(&str, usize)| one.repeat(*count);
+            assert_linear(&parts.iter().map(part).collect::<String>().repeat(times));
         }
     }
 }

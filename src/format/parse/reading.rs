@@ -282,5 +282,7 @@ mod tests {
         add_person(&mut people, Person::named(" "));
         (0..99).for_each(|n| add_person(&mut people, Person::named(&n.to_string())));
         assert_eq!((people.len(), people[0].email.as_deref()), (PEOPLE_LIMIT, Some("a@x")));
+        assert_eq!(Person::of_rss("Ada (the first)"), Some(Person::named("Ada (the first)")));
+        assert_eq!(Person::of_rss(" "), None);
     }
 }

@@ -236,8 +236,13 @@ mod tests {
                    <content type='html'>&lt;a href=&quot;b.html&quot;&gt;&lt;img src='#c'&gt; \
                    href=&quot;text&quot; &lt;a data-src=&quot;n&quot; SRC = /d&gt;\
                    &lt;img srcset='https://x.example/1 1x, f.png 2x'&gt;</content>\
-                   <summary type='xhtml'><div><a href=\"?e=1\"/></div></summary></entry>";
-        assert_eq!(found(xml), ("/a".to_owned(), "b.html /d f.png ?e=1".to_owned(), true));
+                   <summary type='xhtml'><div><a href=\"?e=1\"/>\
+                   <img srcset='https://x.example/1 1x, g.png 2x'/></div></summary></entry>";
+        let in_content = "b.html /d f.png ?e=1 g.png";
+        assert_eq!(found(xml), ("/a".to_owned(), in_content.to_owned(), true));
+        // A long value is read where its candidates are short.
+        let long = "https://x.example/1 1x, ".repeat(VALUE_LIMIT / 20);
+        assert_eq!(found(&xml.replace("g.png", &format!("{long}g.png"))).1, in_content);
         let xml = "<item><link>/a</link><guid isPermaLink='false'>1/2</guid><guid>/b</guid>\
                    <enclosure url='c.mp3'/><description><![CDATA[<a href=\"#d\">]]></description>\
                    <link><![CDATA[ e/f ]]></link><comments>none</comments></item>";

@@ -57,3 +57,15 @@ fn limits_are_named() {
     let list = list(&text);
     assert_eq!((list.outlines.len(), list.outlines[0].other.len()), (2, 100_000));
 }
+
+/// Work is bounded by the length of the text, whatever it is made of: these took hours if it were
+/// not.
+#[test]
+fn hostile_texts_are_answered() {
+    let pieces = "<!-- |<![CDATA[|<?a |<!a[|<outline a=\"x>|<outline a='x |<a b=|<|</outline>|<outline |&|\
+        \"|<title>|<sx:sync>|<sx:conflict>|a=\"b\"";
+    for piece in pieces.split('|') {
+        let text = piece.repeat(2_000_000 / piece.len());
+        let _ = (read(&text).is_ok(), read(&format!("<opml><outline {text}")).is_ok());
+    }
+}

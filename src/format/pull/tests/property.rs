@@ -151,4 +151,19 @@ proptest! {
     fn a_plain_replica_ends_as_the_feed_is(steps in vec(step(), 1..60)) {
         ends_as_the_feed_is(steps)?;
     }
+
+    /// Whatever a publisher sends, a pull ends: with a replica or an error.
+    #[test]
+    fn anything_is_answered(
+        documents in vec("(<feed|<entry|<link rel=.previous. href=.[0-3].|/>|>|<rss|<item>|sx:|[a-z&;])*", 4),
+    ) {
+        let mut publisher = Publisher::of(format!("<feed xmlns=\"http://www.w3.org/2005/Atom\"><title/>\
+            <link rel=\"previous\" href=\"0\"/>{}</feed>", documents[0]));
+        for (n, text) in documents.into_iter().enumerate() {
+            publisher.set(&at(&n.to_string()), text);
+        }
+        let mut local = Local::default();
+        let _ = local.try_pull(&publisher, PullLimits::STANDARD);
+        prop_assert!(local.asked.len() < 7);
+    }
 }

@@ -82,6 +82,7 @@ fn the_complete_feed_is_read_first() {
         assert_eq!((outcome.living, changes, outcome.was_out_of_sync), (3, 3, false));
         // What the publisher told this subscriber is not for others (section 2.2).
         assert!(!local.text().contains("sharing") && !local.text().contains("rel=\"self\""));
+        assert!(local.text().contains(namespace));
         assert_eq!(local.text().contains(sse), namespace == sse);
         let outcome = local.pull(&publisher);
         assert_eq!((local.asked.len(), outcome.replica), (1, None));

@@ -68,7 +68,9 @@ pub fn absolute_candidates(srcset: &str, base: &Base) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parse::references::References;
     use proptest::prelude::*;
+    use tidegate_core::xml::doc::Doc;
 
     fn made(html: &str) -> String {
         absolute(html, &Base::new("https://a.example/b/feed")).unwrap_or_else(|| html.to_owned())
@@ -124,6 +126,20 @@ mod tests {
             "text",
         ] {
             assert_eq!(absolute(same, &Base::new("https://a.example/")), None, "{same}");
+        }
+        assert_eq!(absolute("<a href=c>", &Base::new("no address")), None);
+    }
+
+    #[test]
+    fn many_tags_that_do_not_end_are_read_once() {
+        let mut texts = ["<a ", "<a href=", "<!--", "<script>", "<a href='", "<img srcset=','"]
+            .map(|piece| piece.repeat(200_000))
+            .to_vec();
+        texts.push(format!("<img srcset='{}'>", "a 1x,".repeat(200_000)));
+        for hostile in texts {
+            absolute(&hostile, &Base::new("https://a.example/"));
+            let item = format!("<item><description><![CDATA[{hostile}]]></description></item>");
+            References::of(Doc::read_whole(&item).unwrap().root());
         }
     }
 

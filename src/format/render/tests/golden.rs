@@ -1,6 +1,6 @@
 //! Golden documents of each format and view, in `tests/golden`.
 
-use super::build::{Feed, deleted};
+use super::build::{Feed, deleted, read_back};
 use super::fixtures;
 use crate::golden;
 use crate::parse::{self, Limits};
@@ -71,6 +71,24 @@ fn what_is_known_of_an_entry_spares_a_look_and_changes_nothing() {
         let slots = feed.items.iter_mut().map(|item| &mut item.shared.winner.data.slots);
         slots.for_each(|slots| slots.is_absolute = false);
         assert_eq!(feed.reader(), before);
+    }
+}
+
+#[test]
+fn an_empty_feed_is_a_feed() {
+    for (name, mut feed) in all() {
+        feed.items.clear();
+        assert!(read_back(&feed.reader()).is_empty(), "{name}");
+    }
+}
+
+/// A publisher may have bound our customary prefix to something else.
+#[test]
+fn a_prefix_that_is_taken_is_left_alone() {
+    for (name, mut feed) in all() {
+        feed.skeleton.context.namespaces.push(("fh".to_owned(), "urn:other".to_owned()));
+        feed.history = place();
+        assert!(feed.render_unchecked(ViewKind::Reader).contains("<fh1:archive/>"), "{name}");
     }
 }
 

@@ -3,6 +3,7 @@
 use super::build::{Feed, check_well_formed, cut, item_as, version};
 use crate::golden;
 use crate::render::ViewKind;
+use crate::render::base::with_bases;
 use tidegate_core::model::{Context, Format, Markup};
 use tidegate_core::xml::ns::ATOM;
 
@@ -42,6 +43,19 @@ fn a_base_cannot_end_the_quotes_that_it_is_spliced_between() {
     // `reader` checks that the text is well-formed; the skeleton's own base is spliced alike.
     let text = Feed::new(Format::Atom10, skeleton).reader();
     assert!(text.contains("/p/&apos;%20q=&apos;r'"), "{text}");
+}
+
+#[test]
+fn bases_are_added_at_many_places_in_one_pass() {
+    let (_, mut entries) =
+        cut(&format!("<feed xmlns='{ATOM}'><entry><id>urn:1</id></entry></feed>"));
+    let mut markup = entries.remove(0);
+    markup.xml = "<e><t>\u{e9}</t><id>urn:1</id><t/></e>".to_owned();
+    markup.slots.id = Some(16..21);
+    let made = with_bases(&markup, &[5, 7, 28, 1_000], "b");
+    let text = "<e><t xml:base=\"b\">\u{e9}</t><id>urn:1</id><t xml:base=\"b\"/></e>";
+    assert_eq!(made.xml, text);
+    assert_eq!(made.xml.get(made.slots.id.unwrap()), Some("urn:1"));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What is taken as an entry, and what is said of what is not.
 
 use super::*;
+use proptest::prelude::*;
 use tidegate_core::xml::ns::ATOM;
 
 fn kept(entry: &CheckedEntry) -> Markup {
@@ -194,5 +195,25 @@ fn fields_become_an_entry_whatever_stands_in_them() {
     ] {
         let error = CheckedEntry::fields(&fields).unwrap_err();
         assert!(error.message.contains(why), "{error}");
+    }
+}
+
+proptest! {
+    /// Whatever is sent: what is taken can be read, is one entry, and says what was sent.
+    #[test]
+    fn no_body_is_too_strange(body in "(<|>|entry|/|title|id|=|'|\\PC| |\n|&|;){0,60}") {
+        if let Ok(entry) = CheckedEntry::atom(&body) {
+            prop_assert!(!kept(&entry).card.title.trim().is_empty());
+        }
+    }
+
+    #[test]
+    fn no_text_leaves_its_field(title in "\\PC{1,40}", text in "\\PC{0,60}") {
+        let fields = EntryFields { title, content: Some(text), ..EntryFields::default() };
+        if let Ok(entry) = CheckedEntry::fields(&fields) {
+            let said = tidegate_format::parse::again(&kept(&entry)).unwrap();
+            let mut names = said.iter().map(|field| field.path.as_ref());
+            prop_assert!(names.all(|n| ["title", "content", "content@type", "updated"].contains(&n)), "{said:?}");
+        }
     }
 }
