@@ -181,3 +181,23 @@ impl Drop for HostSlot {
         self.queue.changed.notify_one();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_hosts_are_asked_at_once_and_no_more() {
+        let queue = HostQueue::new();
+        let wait = |n: usize| {
+            let feed = FeedName::new("news").unwrap();
+            queue.line_up(feed, &format!("http://host{n}.example/"), HostRank::Usual)
+        };
+        let _tickets: Vec<_> = (0..=AT_ONCE).map(wait).collect();
+        let next = || Some(queue.next(Instant::now())?.1.unwrap());
+        let mut slots: Vec<_> = std::iter::from_fn(next).collect();
+        assert_eq!(slots.len(), AT_ONCE);
+        slots.pop();
+        assert!(next().is_some() && next().is_none());
+    }
+}

@@ -51,26 +51,27 @@ fn moved() -> FeedRecord {
 
 #[tokio::test]
 async fn unchanged_polls_write_nothing() {
-    let gateway = Gateway::with_news("one").await;
+    let gateway = Gateway::with_news("one, moved").await;
     assert_eq!(gateway.poll().await.outcome, PollEnding::NotModified);
     // Another validator, the same bytes.
-    gateway.publisher.says("one", "2");
+    gateway.publisher.says("one, moved", "2");
     assert_eq!(gateway.poll().await.outcome, PollEnding::Unchanged);
     assert_eq!(gateway.poll().await.outcome, PollEnding::NotModified);
     // Other transferred bytes, but the same after decompression.
-    gateway.publisher.says("one ", "3");
+    gateway.publisher.says("one, moved ", "3");
     let report = gateway.poll().await;
     assert_eq!(report.outcome, PollEnding::Unchanged);
     assert_eq!(report.until, gateway.store.state_of("news").tick);
     let status = gateway.status();
     let not_modified = |poll: &&FinishedPoll| poll.outcome == PollEnding::NotModified;
     assert_eq!((status.polls.len(), status.polls.iter().filter(not_modified).count()), (5, 2));
+    assert_eq!(status.moved_to.as_deref(), Some("http://new.example/"));
     // Another document that changes nothing is not judged twice.
     for etag in ["4", "5"] {
-        gateway.publisher.says("one, trivial", etag);
+        gateway.publisher.says("one, moved, trivial", etag);
         assert_eq!(gateway.poll().await.outcome, PollEnding::Unchanged);
     }
-    let wire = xxhash_rust::xxh3::xxh3_128(b"one, trivial");
+    let wire = xxhash_rust::xxh3::xxh3_128(b"one, moved, trivial");
     assert_eq!(gateway.publisher.asked.lock().unwrap()[6].known_wire, Some(wire));
     let store = gateway.stop().await;
     // One commit and one checkpoint, both for the first poll. The checkpoint contains what was known when it was
@@ -254,6 +255,7 @@ async fn poll_now_is_not_answered_by_a_request_that_was_in_flight() {
     let publisher = Publisher::gated("old");
     let gateway = Gateway::start(&store_of(&["news"]), &publisher).await;
     eventually(|| publisher.requests() == 1).await;
+    assert!(gateway.poller.summaries()[&name("news")].is_in_flight);
     // The publisher's document changes after its old answer was sent.
     let ask = || {
         let poller = gateway.poller.clone();

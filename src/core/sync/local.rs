@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(item.winner, version(3, "n", expected));
         assert_eq!(item.conflicts.len(), 1);
         assert_eq!(item.conflicts[0].data, "c");
-        // One without `by` has none of its own.
+        // One without `by` has none of its own, not even one that says no `by` either.
         item.conflicts.push(version(1, "w", [when(1, 5)]));
         update(&mut item, "m".to_owned(), when(1, 11).stamp).unwrap();
         assert_eq!(item.conflicts.len(), 2);

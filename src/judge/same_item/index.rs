@@ -183,4 +183,15 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn the_forms_of_one_address_are_one_key() {
+        let address = "https://a.example/2026/some-long-name";
+        let (name, title) = (address.to_owned(), "Some long name".to_owned());
+        let text = document(&[(name.clone(), name, title, String::new())]);
+        let keys = item_keys(&item(&read(&text).entries[0], &[], address));
+        // Of the address, of its last part and of the title.
+        assert_eq!(keys.len(), 3, "{keys:?}");
+        assert_eq!(name_key("http://b.example/2026/some-long-name"), name_key(address));
+    }
 }

@@ -64,6 +64,10 @@ mod tests {
         assert_eq!((handover.0.entry_count(), handover.take("large").is_some()), (1, true));
         handover.give("too large", answer(HANDED_BYTES as usize));
         assert!(handover.take("too large").is_none());
+        // The last one given to an address counts.
+        handover.give("a", answer(1));
+        handover.give("a", answer(2));
+        assert_eq!(handover.take("a").map(|answer| answer.body.len()), Some(2));
         assert_eq!(handover.0.policy().time_to_live(), Some(HANDED_AGE));
     }
 }

@@ -156,21 +156,29 @@ async fn a_round_of_asking_that_panics_is_over() {
 
 #[tokio::test]
 async fn asking_ends_when_its_feed_leaves_or_polling_stops() {
-    let (gateway, site) = start(&["one", "two"], 0).await;
-    poll(&gateway, "one").await;
-    // The second feed waits in the line of the same host.
-    poll(&gateway, "two").await;
-    eventually(|| site.requests() == 1).await;
-    gateway.poller.remove(&name("two")).await.unwrap();
-    gateway.cancel.cancel();
-    site.gate.add_permits(100);
-    let store = gateway.stop().await;
-    assert_eq!(site.requests(), 1);
-    for feed in ["one", "two"] {
-        let snapshot = store.snapshot(&name(feed)).await.unwrap().unwrap();
-        let missing = snapshot.known.iter().filter_map(|known| known.absence.as_ref());
-        assert!(missing.clone().all(|absence| absence.probe.is_none()));
-        assert_eq!(missing.count(), 5);
+    for stops in [false, true] {
+        let (gateway, site) = start(&["one", "two"], 0).await;
+        poll(&gateway, "one").await;
+        // The second feed waits in the line of the same host.
+        poll(&gateway, "two").await;
+        eventually(|| site.requests() == 1).await;
+        gateway.poller.remove(&name("two")).await.unwrap();
+        if stops {
+            gateway.cancel.cancel();
+        } else {
+            gateway.poller.remove(&name("one")).await.unwrap();
+        }
+        site.gate.add_permits(100);
+        // The request in flight was dropped: nobody took a permit.
+        eventually(|| site.gate.available_permits() == 100).await;
+        let store = gateway.stop().await;
+        assert_eq!(site.requests(), 1);
+        for feed in ["one", "two"] {
+            let snapshot = store.snapshot(&name(feed)).await.unwrap().unwrap();
+            let missing = snapshot.known.iter().filter_map(|known| known.absence.as_ref());
+            assert!(missing.clone().all(|absence| absence.probe.is_none()));
+            assert_eq!(missing.count(), 5);
+        }
     }
 }
 

@@ -173,10 +173,10 @@ fn addresses_and_redirects_of_the_origin_have_one_here() {
 fn the_configuration_says_under_which_name_a_site_is_reached() {
     let told = |site: &OriginSite| {
         let mut headers = http::HeaderMap::new();
+        headers.insert("x-forwarded-host", http::HeaderValue::from_static("other.example"));
         site.public_name().unwrap().write(&mut headers);
         ["x-forwarded-host", "x-forwarded-proto", "forwarded", "host"].map(|name| {
-            let value = headers.get(name).map(|value| value.to_str().unwrap());
-            value.unwrap_or_default().to_owned()
+            headers.get_all(name).iter().map(|value| value.to_str().unwrap()).collect::<String>()
         })
     };
     let of_hosted = "host=\"blog.gw.example:8443\";proto=https";
@@ -184,6 +184,7 @@ fn the_configuration_says_under_which_name_a_site_is_reached() {
     assert_eq!(told(&hosted()), ["blog.gw.example:8443", "https", of_hosted, ""]);
     let site = named("https://gw.example/", true);
     assert_eq!(told(&site)[3], "blog.example");
+    assert!(PublicName::new("http", "a\nb", false).is_none());
     // A site to which readers are redirected has its own names.
     let config = OriginConfig { passes: PassMode::Redirect, ..site.config.clone() };
     assert!(OriginSite::new(config, &url("https://gw.example/")).public_name().is_none());

@@ -107,8 +107,11 @@ async fn silent_callbacks_delay_no_other() {
 /// The document has grown beyond the limit of deliveries.
 #[tokio::test(start_paused = true)]
 async fn a_document_that_is_too_large_ends_its_subscriptions_with_the_reason() {
+    let made = Arc::new(Mutex::new(0));
+    let count = Arc::clone(&made);
     let topics: Topics = Arc::new(move |request| {
         let is_document = matches!(request, TopicRequest::Document(_));
+        *count.lock().unwrap() += usize::from(is_document);
         let too_large = is_document.then_some(NoHubDocument::TooLarge(17 << 20));
         Box::pin(std::future::ready(too_large.map_or_else(|| Ok(HubDocument::default()), Err)))
     });
@@ -124,8 +127,7 @@ async fn a_document_that_is_too_large_ends_its_subscriptions_with_the_reason() {
     }));
     let hub = open(memory(), call).await;
     let cancel = CancellationToken::new();
-    let _running = cancel.clone().drop_guard();
-    tokio::spawn(hub.clone().run(topics, cancel));
+    let task = tokio::spawn(hub.clone().run(topics, cancel.clone()));
     for number in 0..20 {
         subscribe(&hub, &format!("https://reader{number}.example/")).await;
     }
@@ -146,6 +148,9 @@ async fn a_document_that_is_too_large_ends_its_subscriptions_with_the_reason() {
     // Each was told once. rssCloud only announces the change, and continues.
     assert!(told.len() == 20 && !announced.is_empty(), "{}", told.len());
     assert_eq!((hub.count().active, hub.count().pending), (1, 0));
+    assert!(*made.lock().unwrap() <= 20, "at most one document for each");
+    cancel.cancel();
+    task.await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

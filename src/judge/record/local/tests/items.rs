@@ -157,7 +157,10 @@ async fn each_change_is_one_update_with_its_reason() {
     let history = bench.known(&id).await.history;
     let sequences: Vec<u32> = history.iter().map(|update| update.sequence.value()).collect();
     assert_eq!(sequences, [6, 5, 4, 3, 2, 1]);
-    assert!(history.iter().all(|update| update.stamp.by().unwrap().as_str() == "gate"));
+    let by = EndpointId::new("gate").unwrap();
+    let at = |after| Stamp::Both { when: Time::from_unix(NOW + after), by: by.clone() };
+    let stamps: Vec<_> = history.iter().map(|update| update.stamp.clone()).collect();
+    assert_eq!(stamps, [660, 600, 480, 300, 180, 60].map(at));
 }
 
 #[tokio::test]

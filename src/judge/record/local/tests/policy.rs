@@ -49,6 +49,7 @@ fn edited(item: &Replica, at: usize, text: &str, now: i64) -> Replica {
 fn what_each_policy_keeps() {
     let pair =
         |one: &str, other: &str| [edited(&first(), 0, one, 5), edited(&first(), 1, other, 6)];
+    let third = edited(&first(), 3, "c", 4);
     let prefer = |at| ConflictPolicy::Prefer(by(at));
     for (policy, at, expected, kept) in [
         (ConflictPolicy::Winner, 2, Some(KEPT_WINNER), "b"),
@@ -60,11 +61,13 @@ fn what_each_policy_keeps() {
         (ConflictPolicy::Winner, 1, Some(KEPT_WINNER), "b"),
     ] {
         let [one, other] = pair("a", "b");
-        let (item, settled) = exchange(at, &one, &other, &policy, 9);
+        let both = sync::merge(one, third.clone()).unwrap();
+        let (item, settled) = exchange(at, &both, &other, &policy, 9);
         assert_eq!((settled, versions(&item)), (expected, (kept.to_owned(), 0)), "{policy:?} {at}");
         let is_made = settled != Some(DROPPED);
         assert_eq!(item.winner.updates.value(), if is_made { 3 } else { 2 });
-        for version in pair("a", "b").into_iter().filter(|_| is_made) {
+        let all = pair("a", "b").into_iter().chain([third.clone()]);
+        for version in all.filter(|_| is_made) {
             assert_eq!(sync::merge(item.clone(), version).unwrap(), item, "nobody is asked twice");
         }
     }

@@ -125,6 +125,7 @@ async fn a_deletion_in_conflict_can_be_taken_and_a_winner_that_is_one_undone() {
         assert_eq!((before.winner.deleted, before.conflicts[0].deleted), (wins, !wins));
         let done = bench.act(resolve(&id, Resolution::Conflict(0))).await.unwrap();
         assert_eq!(done.deleted, !wins);
+        is_settled(&bench, &id, &before).await;
         // The last bytes of what is deleted stay.
         let title = if wins { "of one" } else { "ours" };
         assert_eq!(bench.item(&id).await.shared.winner.data.card.title, title);

@@ -2,7 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use tidegate_core::xml::ns::ATOM;
+use tidegate_core::xml::ns::{ATOM, FEED_SYNC, SSE};
 
 fn kept(entry: &CheckedEntry) -> Markup {
     entry.read(Time::from_unix(NOW), tidegate_format::parse::markup_of).unwrap()
@@ -77,6 +77,7 @@ fn what_xml_or_rfc_4287_forbids_is_refused_at_its_line() {
     let date = "2026-01-02T03:04:05Z";
     let dated = |name: &str, date: &str| format!("<{name}>{date}</{name}>");
     let twice = |one: &str| format!("<content/>\n{one}{one}");
+    let sync = |namespace: &str| format!("<s:sync xmlns:s='{namespace}'/>");
     for (inner, line, words) in [
         ("<title>B</title>".to_owned(), 3, "one <title>"),
         (twice("<id>urn:x</id>"), 4, "one <id>"),
@@ -117,11 +118,8 @@ fn what_xml_or_rfc_4287_forbids_is_refused_at_its_line() {
         ("<content src='/a.png' type='image/png'>A</content>".to_owned(), 3, "src"),
         ("<content src='/a.png' type='image/png'/>".to_owned(), 0, ""),
         ("and this".to_owned(), 3, "between the elements"),
-        (
-            "<s:sync xmlns:s='http://www.microsoft.com/schemas/sse'/>".to_owned(),
-            3,
-            "leave sx:sync out: it is made here",
-        ),
+        (sync(SSE), 3, "leave sx:sync out: it is made here"),
+        (sync(FEED_SYNC), 3, "leave sx:sync out: it is made here"),
         // What is no XML.
         ("<summary>A & B</summary>".to_owned(), 3, "write it as &amp;"),
         ("<summary>A < B</summary>".to_owned(), 3, "write it as &lt;"),
