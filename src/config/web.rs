@@ -104,5 +104,19 @@ mod tests {
         ] {
             assert_eq!(public_address(text), Ok(expected.to_owned()), "{text}");
         }
+        for (text, part) in [
+            ("https://user:hunter2@h/", "credentials"),
+            ("https://u@h/", "credentials"),
+            ("https://:p@h/", "credentials"),
+            ("https://h/?q", "a query"),
+            ("https://h/#f", "a fragment"),
+        ] {
+            let said = format!("the address has {part}; write only scheme, host, port and path");
+            assert_eq!(public_address(text), Err(said), "{text}");
+        }
+        let said = public_address("ftp://user:hunter2@h/").unwrap_err();
+        assert_eq!(said, "the address has the scheme \"ftp\"; write http or https");
+        let said = public_address("https://user:hunter2@h:99999/").unwrap_err();
+        assert!(!said.contains("hunter2"), "{said}");
     }
 }

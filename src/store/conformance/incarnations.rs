@@ -92,6 +92,17 @@ async fn a_copy_begins_a_life_of_its_own(fixture: StoreFixture) {
     for copy in &copies {
         is_apart(copy, &before, &ahead).await;
     }
+    // A copy of a copy is a third.
+    let [second, _] = &copies;
+    let shared = newest(&second.store());
+    let third = copied(&second.store(), EngineKind::Memory, 70).await;
+    let (of_second, own) = (changes(second, 71..75).await, changes(&third, 71..85).await);
+    let (second, third) = (second.store(), third.store());
+    assert!(before.iter().chain(&own).all(|place| knows(&third, *place)));
+    assert!(knows(&third, shared) && knows(&second, shared));
+    assert!(ahead.iter().chain(&of_second).all(|place| !knows(&third, *place)));
+    assert!(of_second.iter().all(|place| knows(&second, *place)));
+    assert!(own.iter().all(|place| !knows(&second, *place)));
 }
 
 /// In its place, and not by way of a file.

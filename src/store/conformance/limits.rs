@@ -54,23 +54,33 @@ async fn the_oldest_events_go_first(mut fixture: StoreFixture) {
     }
 }
 
+/// Before anything of the change is written.
 async fn what_is_too_large_is_refused(fixture: StoreFixture) {
     let store = fixture.store();
     edit(&store, 1).await.item("a", "A").commit(&store).await;
-    let large = markup(&"x".repeat(VALUE_LIMIT));
+    let before = store.snapshot(&feed("news")).await.unwrap();
+    let text = "x".repeat(VALUE_LIMIT);
     let mut of_version = edit(&store, 2).await.item("a", "B").done();
     of_version.known[0].conflicts = 1;
-    let lost = known("a", 1, tick(1)).version(Some(large.clone()));
+    let lost = known("a", 1, tick(1)).version(Some(markup(&text)));
     let conflicts = vec![Conflicting { id: id("a"), versions: vec![lost] }];
     let of_conflict = Change { conflicts, ..of_version.clone() };
     of_version.known[0].conflicts = 0;
-    of_version.versions[0].markup = Some(large);
-    for change in [of_version, of_conflict] {
+    of_version.versions[0].markup = Some(markup(&text));
+    let of_latest = edit(&store, 2).await.latest("a", &text).done();
+    let around = edit(&store, 2).await.around(&(text + "x")).done();
+    let item = "the item a of the feed news";
+    let frame = "the order and the document around the entries of the feed news";
+    for (change, named) in
+        [(of_version, item), (of_conflict, item), (of_latest, item), (around, frame)]
+    {
         let refused = store.commit(change).await;
         let Err(CommitError::Store(StoreError::TooLarge { what, size, limit })) = refused else {
             panic!("{refused:?}")
         };
-        assert_eq!((&*what, limit), ("the item a of the feed news", VALUE_LIMIT));
+        assert_eq!((&*what, limit), (named, VALUE_LIMIT));
         assert!(size > limit);
+        assert_eq!(store.snapshot(&feed("news")).await.unwrap(), before);
     }
+    edit(&store, 2).await.item("a", "B").commit(&store).await;
 }

@@ -36,6 +36,9 @@ pub(crate) struct Records {
     codec: RecordCodec,
     /// The values of keys that were read already; `None` where there is none.
     read: Arc<HashMap<RecordKey, Option<Bytes>>>,
+    /// Whether everything that will be asked for was read: another read would be a round trip where a transaction
+    /// holds locks.
+    is_loaded: bool,
 }
 
 impl Deref for Records {
@@ -50,7 +53,7 @@ impl Records {
     /// The records of `engine`.
     pub(crate) fn new(engine: Arc<dyn Engine>) -> Self {
         let codec = RecordCodec { path: engine.path().into(), is_compact: engine.is_compact() };
-        Self { engine, codec, read: Arc::default() }
+        Self { engine, codec, read: Arc::default(), is_loaded: false }
     }
 
     /// A snapshot of the records, where other processes write to the database.
@@ -76,18 +79,36 @@ impl Records {
         Ok(())
     }
 
+    /// From now on only what was prefetched is asked for.
+    pub(super) fn end_loading(&mut self) {
+        self.is_loaded = true;
+    }
+
+    /// The database, for a read of what was not prefetched.
+    fn unread(&self, class: Class, key: &[u8]) -> &dyn Engine {
+        debug_assert!(!self.is_loaded, "{} was not loaded", place(class, key));
+        &*self.engine
+    }
+
     /// The bytes of a record.
     pub(super) fn get(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        // Where nothing was prefetched, as for all readers, the key is not copied.
+        if self.read.is_empty() {
+            return self.engine.get(class, key);
+        }
         match self.read.get(&(class, key.to_vec())) {
             Some(read) => Ok(read.clone()),
-            None => self.engine.get(class, key),
+            None => self.unread(class, key).get(class, key),
         }
     }
 
     /// The bytes of the first of many records, in the order of their keys: at least one.
     pub(super) fn get_many(&self, keys: &[RecordKey]) -> Result<Vec<Option<Bytes>>, StoreError> {
         let read: Vec<_> = keys.iter().map_while(|key| self.read.get(key).cloned()).collect();
-        if read.is_empty() { self.engine.get_many(keys) } else { Ok(read) }
+        match keys.first().filter(|_| read.is_empty()) {
+            Some((class, key)) => self.unread(*class, key).get_many(keys),
+            None => Ok(read),
+        }
     }
 
     /// The bytes of many records, in the order of their keys.
@@ -434,7 +455,7 @@ pub(super) struct RangeReader<'a> {
 
 impl RangeReader<'_> {
     fn fill(&mut self) -> Result<(), StoreError> {
-        let engine = &self.records.engine;
+        let engine = self.records.unread(self.class, b"a range");
         let portion = engine.portion(self.class, &self.range, self.order, self.limit)?;
         self.is_over = !portion.has_more;
         if let Some((last, _)) = portion.entries.last() {

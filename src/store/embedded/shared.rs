@@ -267,3 +267,19 @@ fn published(heads: HashMap<FeedName, StateRecord>) -> PublishedFeeds {
 pub(super) fn committer_failed() -> StoreError {
     StoreError::failed("write", "the thread that writes broke off")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegate_core::model::{Format, Time};
+
+    #[test]
+    fn a_state_takes_a_fraction_of_its_fields() {
+        let state = FeedState::untouched(Format::Atom10, Time::from_unix(7));
+        let head = StateRecord { state, next_event: 3, write: 5, asked_at: None };
+        let published = Published::new(&head);
+        let bytes = published.head.len();
+        assert!(bytes * 4 < size_of::<StateRecord>(), "{bytes} bytes");
+        assert_eq!(published.head().unwrap(), head);
+    }
+}

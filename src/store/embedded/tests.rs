@@ -20,6 +20,16 @@ fn open(folder: &std::path::Path) -> Store {
     Store::on_disk(folder, EndpointId::own("gate.example").ok(), clock()).unwrap()
 }
 
+impl Store {
+    /// How many requests wait for the committer's thread.
+    pub(crate) fn queued(&self) -> usize {
+        let Writer::Thread(requests) = self.inner.opened().unwrap().writer else {
+            panic!("it has no thread");
+        };
+        requests.max_capacity() - requests.capacity()
+    }
+}
+
 /// What comes of something that does not wait for what a test holds.
 async fn at_once<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(20), work).await.expect("it waits")

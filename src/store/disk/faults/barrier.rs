@@ -55,19 +55,18 @@ async fn an_opening_that_is_not_durable_fails() {
     open(folder.path()).unwrap();
 }
 
-/// A store whose barriers are told of, and wait each to be let through; the one of its opening was.
+/// A store whose barriers are told of, and wait each for its answer; the one of its opening has passed.
 async fn open_waiting(
     path: &Path,
-) -> (Arc<Store>, mpsc::UnboundedReceiver<()>, std::sync::mpsc::Sender<()>) {
+) -> (Arc<Store>, mpsc::UnboundedReceiver<()>, std::sync::mpsc::Sender<io::Result<()>>) {
     let (arrived, mut waits) = mpsc::unbounded_channel();
     let (let_through, go) = std::sync::mpsc::channel();
-    let_through.send(()).unwrap();
+    let_through.send(Ok(())).unwrap();
     let go = std::sync::Mutex::new(go);
     // A test that ended lets everything through.
     let waiting = before_pass(move || {
         let _ = arrived.send(());
-        let _ = go.lock().unwrap().recv();
-        Ok(())
+        go.lock().unwrap().recv().unwrap_or(Ok(()))
     });
     let store = open_with(path, ReopenPauses::default(), waiting);
     waits.recv().await.unwrap();
@@ -96,7 +95,7 @@ async fn nothing_is_seen_before_it_is_durable() {
         let view = tokio::spawn(async move { reading.view(&news(), Select::All).await });
         // Time for a reader that does not wait to give itself away.
         tokio::time::sleep(Duration::from_millis(30)).await;
-        let_through.send(()).unwrap();
+        let_through.send(Ok(())).unwrap();
         assert_eq!(commit.await.unwrap().unwrap().revision, Revision(round));
         if let Some(view) = view.await.unwrap().unwrap() {
             assert_eq!(view.state.revision, Revision(round));
@@ -108,28 +107,46 @@ async fn nothing_is_seen_before_it_is_durable() {
     drop(let_through);
 }
 
+/// Requests that come while a barrier is passed share the next one, and its answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_that_wait_together_share_a_barrier() {
-    let folder = tempfile::tempdir().unwrap();
-    let (store, mut waits, let_through) = open_waiting(folder.path()).await;
-    // Dropped before the store, as above.
-    let let_through = let_through;
-    let put = |number: usize| {
-        let store = Arc::clone(&store);
-        tokio::spawn(async move { store.put_feed(&record(&format!("feed-{number}"))).await })
-    };
-    let mut writers = vec![put(0)];
-    waits.recv().await.unwrap();
-    writers.extend((1..12).map(put));
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    let_through.send(()).unwrap();
-    waits.recv().await.unwrap();
-    let_through.send(()).unwrap();
-    for writer in writers {
-        writer.await.unwrap().unwrap();
+    for fails in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, mut waits, let_through) = open_waiting(folder.path()).await;
+        // Dropped before the store, as above.
+        let let_through = let_through;
+        let commit = |number: usize| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move {
+                let draft = Draft::on(&store, &format!("feed-{number}"), 1).await;
+                store.commit(draft.item("a", "A").order(&["a"]).done()).await
+            })
+        };
+        let first = commit(0);
+        waits.recv().await.unwrap();
+        let together: Vec<_> = (1..12).map(commit).collect();
+        let all_wait = async {
+            while store.queued() < together.len() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), all_wait).await.expect("some do not ask");
+        let_through.send(Ok(())).unwrap();
+        waits.recv().await.unwrap();
+        let_through.send(if fails { Err(no_space()) } else { Ok(()) }).unwrap();
+        // A further barrier is passed at once, and counted.
+        drop(let_through);
+        first.await.unwrap().unwrap();
+        for commit in together {
+            match commit.await.unwrap() {
+                Ok(_) => assert!(!fails),
+                Err(CommitError::Ambiguous(_)) => assert!(fails),
+                Err(other) => panic!("{other:?}"),
+            }
+        }
+        // After a failure the store passes one when it is opened again.
+        assert!(fails || waits.try_recv().is_err(), "a third barrier");
     }
-    assert!(waits.try_recv().is_err(), "a third barrier");
-    drop(let_through);
 }
 
 /// The list is in memory meanwhile, and is answered as it was.
@@ -145,7 +162,7 @@ async fn a_feed_is_listed_once_that_is_durable() {
     waits.recv().await.unwrap();
     let listed = tokio::time::timeout(Duration::from_secs(20), store.feed_list()).await;
     assert!(listed.expect("it waits for the barrier").unwrap().is_empty());
-    let_through.send(()).unwrap();
+    let_through.send(Ok(())).unwrap();
     putting.await.unwrap().unwrap();
     assert_eq!(store.feed_list().await.unwrap().len(), 1);
     let purging = Arc::clone(&store);

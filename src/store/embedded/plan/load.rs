@@ -98,6 +98,7 @@ impl LoadedRecords {
         if !change.redacted.is_empty() && before.is_some() {
             loaded.read_archives(change)?;
         }
+        loaded.feed.records.end_loading();
         Ok(loaded)
     }
 
