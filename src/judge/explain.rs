@@ -263,7 +263,7 @@ fn span(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_core::model::Deletions;
+    use tidegate_core::model::{Deletions, ItemStatus};
 
     fn hold(kind: &str, decision: Option<Decision>) -> Hold {
         Hold {
@@ -322,6 +322,21 @@ mod tests {
              above the old ones (4); items left at the end 3 times; 2 that were missing from the \
              middle came back"
         );
+    }
+
+    #[test]
+    fn an_absence_says_what_it_will_be() {
+        let options = FeedOptions::default();
+        for (evidence, words) in [
+            (Evidence::Aged, "; it is retired, not deleted, if it is so at "),
+            (Evidence::Hole, "; it is deleted if it is so at "),
+        ] {
+            let absence = Some(Absence::seen_once(evidence, Time::from_unix(0)));
+            let standing = ItemStatus::Current;
+            let known = LedgerEntry { absence, standing, ..LedgerEntry::left("a") };
+            let said = PendingAbsence::new(&known, &options, 0).unwrap().describe();
+            assert!(said.contains(words), "{said}");
+        }
     }
 
     #[test]

@@ -329,14 +329,18 @@ mod tests {
 
     #[test]
     fn sup_ids_survive_another_endpoint_where_it_is_random() {
-        let id = |endpoint: &str, sup_ids| {
+        let of = |endpoint: &str, feed: &str, sup_ids| {
             let site = Site { sup_ids, ..site_at(endpoint, "http://x", Dialect::Sse) };
-            site.sup_id(&FeedName::new("news").unwrap()).unwrap().to_string()
+            site.sup_id(&FeedName::new(feed).unwrap()).unwrap().to_string()
         };
+        let id = |endpoint: &str, sup_ids| of(endpoint, "news", sup_ids);
         assert_eq!(id("tg-one", SupIdBasis::Name), id("tg-two", SupIdBasis::Name));
         // As they are published: they must never change.
         assert_eq!(id("tg-one", SupIdBasis::Name), "c75b47ea96d36175");
         assert_eq!(id("here", SupIdBasis::Endpoint), "e405c6250b95ea5e");
+        for (endpoint, feed) in [("here", "new"), ("her", "enews"), ("there", "news")] {
+            assert_ne!(of(endpoint, feed, SupIdBasis::Endpoint), "e405c6250b95ea5e");
+        }
     }
 
     #[test]

@@ -334,6 +334,13 @@ mod tests {
         assert_eq!(at("192.0.2.1").network(), at("192.0.2.1"));
     }
 
+    proptest::proptest! {
+        #[test]
+        fn any_header_is_read(value in "[ -~]{0,200}") {
+            client("10.0.0.1", &[("forwarded", &value)]);
+        }
+    }
+
     #[test]
     fn a_peer_is_told_of_once_and_not_too_many_of_them() {
         let (unnamed, peer) =

@@ -403,5 +403,11 @@ mod tests {
             let token = Point { render, tick, mark }.token(scope("u", ViewKind::Sync));
             prop_assert_eq!(DeltaToken::read(&format!("\"a{token}\"")), Some(token));
         }
+
+        #[test]
+        fn any_tag_is_answered(tag in "\\PC{0,60}") {
+            let scope = scope("u", ViewKind::Sync);
+            prop_assert_eq!(base([tag.as_str()].into_iter(), scope, &state(8)), None);
+        }
     }
 }

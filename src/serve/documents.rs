@@ -435,6 +435,21 @@ mod tests {
         assert_eq!(first, 1, "the first is there, and no other was begun beside it");
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_a_client_that_asks_for_too_much() {
+        let documents = documents(1024);
+        let work = Work::new(&FeedName::new("other").unwrap(), WorkKind::Ledger);
+        let greedy = crate::tests::client(1);
+        let _held = documents.flights.admission.admit(greedy, &work, u64::MAX).await.unwrap();
+        let begun = tokio::time::Instant::now();
+        let ask = |client| {
+            let make = async { Ok(String::new()) };
+            length(&documents, key("a", 7), request(client, u64::MAX), make)
+        };
+        let (first, other) = tokio::join!(ask(1), ask(2));
+        assert_eq!((first.unwrap(), other.unwrap(), begun.elapsed()), (0, 0, Duration::ZERO));
+    }
+
     #[tokio::test]
     async fn what_is_of_an_earlier_revision_is_not_kept_and_what_is_of_none_is() {
         let documents = documents(1024);

@@ -234,6 +234,16 @@ mod tests {
         assert_eq!(encoding(&HeaderMap::new(), true), Encoding::Identity);
     }
 
+    proptest::proptest! {
+        /// What was not named, nor all, is never chosen.
+        #[test]
+        fn any_header_is_answered(asked in "[ -~]{0,80}") {
+            let chosen = encoding(&asking(header::ACCEPT_ENCODING, &asked), true);
+            let is_named = |token| asked.to_ascii_lowercase().contains(token) || asked.contains('*');
+            proptest::prop_assert!(chosen.token().is_none_or(is_named));
+        }
+    }
+
     #[test]
     fn html_unless_json_is_asked_for() {
         for (asked, json) in [

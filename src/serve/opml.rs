@@ -161,7 +161,7 @@ async fn collect(
 mod tests {
     use super::*;
     use crate::tests::{at, endpoint, record};
-    use tidegate_core::model::{FeedStanding, ListFolder, ListPlace, OutlineLabel};
+    use tidegate_core::model::{EndpointId, FeedStanding, ListFolder, ListPlace, OutlineLabel};
     use tidegate_format::parse::opml::{OutlineKind, read};
 
     fn entry(name: &str, standing: FeedStanding, seconds: i64) -> ListedFeed {
@@ -197,6 +197,13 @@ mod tests {
         let sync = list.outlines[0].sync.clone().unwrap();
         let stamp = &sync.item.winner.history.topmost().stamp;
         assert_eq!(*stamp, entries[0].record.enrolment.history[0]);
+        // With the upstreams' addresses, and at another gateway, it is another subscription.
+        let other = EndpointId::own("there").unwrap();
+        for (query, endpoint) in [("upstream=1", endpoint()), ("", other)] {
+            let list = read(&write(&entries, asked(query), &endpoint, "http://x/")).unwrap();
+            let id = &list.outlines[0].sync.as_ref().unwrap().item.winner.id;
+            assert_ne!(*id, sync.item.winner.id, "{query}");
+        }
     }
 
     /// A feed in these places: the positions of its folders, its own, and what it is called there.

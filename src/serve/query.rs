@@ -252,7 +252,16 @@ mod tests {
                 assert_eq!(ViewQuery::read(kind, "since=now").unwrap(), ViewQuery::default());
             }
         }
-        assert!(ViewQuery::read(ViewKind::Sync, &"x".repeat(5000)).is_err());
+    }
+
+    /// Those of the change log are in the tests of its doors.
+    #[test]
+    fn a_query_has_a_limit() {
+        assert!(Query::read(&"x".repeat(4096)).is_ok());
+        let refused = Query::read(&"x".repeat(4097)).err().unwrap();
+        let said = "the query is 4097 bytes long, the limit is 4096";
+        assert_eq!((refused.status.as_u16(), &*refused.detail), (400, said));
+        assert!(ViewQuery::read(ViewKind::Sync, &"x".repeat(4097)).is_err());
     }
 
     #[test]

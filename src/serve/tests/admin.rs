@@ -51,10 +51,13 @@ async fn the_token_is_not_guessed_and_nobody_waits_for_who_tries() {
     // One more was earned meanwhile.
     problem(get(1, feeds, "guess-4").await, 401).await;
     assert_eq!(begun.elapsed(), Duration::from_secs(9), "each is held back");
-    // The next one is right, and is not told.
-    for path in ["/session", "/feeds/news/about"] {
-        let held = send(1, path, TOKEN).await;
-        assert_eq!((held.status().as_u16(), header(&held, "set-cookie")), (429, ""), "{path}");
+    // Whether the next one is right is not told.
+    for token in ["another", TOKEN] {
+        problem(get(1, feeds, token).await, 429).await;
+        for path in ["/session", "/feeds/news/about"] {
+            let held = send(1, path, token).await;
+            assert_eq!((held.status().as_u16(), header(&held, "set-cookie")), (429, ""), "{path}");
+        }
     }
     text(get(1, "/", TOKEN).await).await.assert_lacks(&["sign out"]);
     let held = get(1, feeds, TOKEN).await;
@@ -185,6 +188,12 @@ async fn what_was_carried_out_is_answered_however_much_is_made() {
     let mut held = Vec::new();
     while let Ok(admitted) = site.app.admission.admit(Client::Own, &work, 1).await {
         held.push(admitted);
+    }
+    let subscriptions = "/subscriptions.opml?since=2006-01-06T19:24:09Z";
+    for path in ["/feeds/news/complete", "/subscriptions.opml", subscriptions] {
+        let answer = site.get(path).await;
+        assert_eq!(header(&answer, "retry-after"), "30", "{path}");
+        problem(answer, 503).await;
     }
     problem(site.call("GET", "/feeds/news", "").await, 503).await;
     for (method, path, body, status) in [

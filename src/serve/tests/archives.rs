@@ -206,6 +206,15 @@ async fn an_archive_is_answered_with_everything_that_a_feed_answer_has() {
             let link = format!("<{FEED}{path}>; rel=\"{relation}\"; type=\"{media}\"");
             links(&answer).assert_shows(&[&link]);
         }
+        // The newest one is led to by the reader view alone.
+        for (view, is_led) in [("", true), ("/sync", false), ("/complete", false)] {
+            let links = links(&gate.get(&format!("/feeds/news{view}")).await);
+            for relation in ["prev-archive", "previous"] {
+                let link = format!("<{FEED}/archive/three>; rel=\"{relation}\"; type=\"{media}\"");
+                assert_eq!(links.contains(&link), is_led, "{view}: {links}");
+            }
+            assert!(is_led || !links.contains("archive"), "{view}: {links}");
+        }
         let etag = header(&answer, "etag").to_owned();
         let body = text(answer).await;
         // The upstream stands there as it was.
@@ -237,6 +246,23 @@ async fn the_newest_archive_is_not_kept_because_it_changes_once_more() {
         assert_eq!(header(&answer, "last-modified"), at(shown).rfc822());
         gate.commit(&["e"], &[], seal).await;
     }
+}
+
+/// Though it left the window.
+#[tokio::test]
+async fn a_deletion_stays_in_the_reader_view_until_it_is_sealed() {
+    let mut gate = Gate::within(Format::Atom10, false, None).await;
+    gate.commit(&["a", "b"], &[], Some("one")).await;
+    gate.commit(&["a"], &["b"], None).await;
+    gate.commit(&["a"], &[], None).await;
+    gate.edit(|state| {
+        state.window_start = Some(Tick::at(at(-970)));
+        state.render_revision += 1;
+    })
+    .await;
+    text(gate.get("/feeds/news").await).await.assert_shows(&["deleted-entry ref=\"urn:b\""]);
+    gate.commit(&["a"], &[], Some("two")).await;
+    text(gate.get("/feeds/news").await).await.assert_lacks(&["deleted-entry ref=\"urn:b\""]);
 }
 
 #[tokio::test]

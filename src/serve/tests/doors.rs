@@ -81,6 +81,13 @@ async fn a_request_waits_for_the_next_change_of_its_feeds() {
     // Only others changed: the place moves on all the same.
     site.store.announce(2, &["other"]);
     assert_eq!(told(&site, "/changes?after=5&feed=news&wait=0").await, ["6"]);
+    // Many feeds may be named at once.
+    for (length, status) in [(8192, 200), (8193, 400)] {
+        for door in ["events", "changes"] {
+            let query = format!("{:x<length$}", "after=5&wait=0&");
+            assert_eq!(site.get(&format!("/{door}?{query}")).await.status(), status, "{door}");
+        }
+    }
     let (closing, begun) = (site.closing.clone(), tokio::time::Instant::now());
     let end = async { closing.cancel() };
     let (answer, ()) = tokio::join!(site.get("/changes?after=6"), end);

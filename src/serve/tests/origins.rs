@@ -171,6 +171,40 @@ async fn a_feed_whose_first_poll_failed_is_the_publishers() {
     }
 }
 
+/// How large it is, is shown where it is counted.
+#[tokio::test]
+async fn who_has_had_his_share_is_answered_all_the_same() {
+    for passes in MODES {
+        let front = BlogFront::new((passes, FIRST_WAIT), WITH_IDS);
+        let shares = &front.site.app.origins.feed_shares;
+        while shares.take_share(client(1), 100).is_ok() {}
+        for (last, made) in [(1, 0), (2, 1)] {
+            let asked = request("GET", "/rss.xml", &[("host", HOST)], "");
+            let peer = crate::client::Peer([192, 0, 2, last].into());
+            let answer = front.site.ask(with_extension(asked, peer)).await;
+            let expected = if passes == PassMode::Through { 200 } else { 307 };
+            assert_eq!(answer.status(), expected, "{last}");
+            tokio::time::sleep(FIRST_WAIT / 4).await;
+            front.until_made(made).await;
+            assert_eq!(front.asked(), (front.if_passed(usize::from(last)), made), "{last}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn where_nothing_is_passed_on_an_address_leads_to_that_of_the_feed_here() {
+    let front = BlogFront::new((PassMode::Redirect, LONG_WAIT), WITH_IDS);
+    for (status, to) in
+        [(307, format!("{BLOG}moved.xml")), (301, format!("https://{HOST}/rss.xml"))]
+    {
+        let answer = front.site.get_with("/moved.xml", &[("host", HOST)]).await;
+        assert_eq!((answer.status().as_u16(), header(&answer, "location")), (status, &*to));
+    }
+    let looked = ["moved.xml", "rss.xml"].map(|path| format!("{BLOG}{path}"));
+    assert_eq!((front.blog.looked(), front.asked()), (looked.to_vec(), (0, 0)));
+    assert_eq!(front.made().await, 0);
+}
+
 #[tokio::test]
 async fn a_feed_whose_polls_fail_reads_what_passes() {
     for passes in MODES {

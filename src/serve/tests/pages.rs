@@ -83,6 +83,16 @@ async fn the_topic_of_a_hub_and_the_next_document_of_a_walk_are_masked() {
         let addresses = (&told["hub"]["topic"], &told["backfill"]["next"]);
         assert_eq!(addresses, (&shown.into(), &shown.into()));
     }
+    for (option, is_shown) in [(Some(false), true), (Some(true), false)] {
+        let site = Site::new();
+        site.store.edit_record("news", |record| record.options.secret = option);
+        let record = doubles::record("news", FeedStanding::Active);
+        let hub = Some(report.clone());
+        site.polling.tell(&record, PollStatus { hub, ..PollStatus::default() });
+        let page = site.text("/feeds/news/about").await;
+        page.assert_shows(&["the hub knows the feed as https://upstream.example/"]);
+        assert_eq!(page.contains("page=3"), is_shown, "{page}");
+    }
 }
 
 #[tokio::test]

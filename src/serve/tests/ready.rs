@@ -280,8 +280,19 @@ async fn nothing_is_ready_before_the_database_was_looked_at() {
 
 #[tokio::test]
 async fn the_wire_bears_the_same() {
-    let site = Site::announcing();
+    let site = Site::with(private::store(), private::announcing());
     let (at, server) = serving(&site, PATIENT).await;
+    // A reader's token leaves nothing for who asks next on the same connection.
+    let with_token = format!("/t/{ANN}");
+    let paths = ["/feeds/news", &format!("/feeds/{SECRET}")];
+    let asks = paths.iter().flat_map(|path| [&*with_token, "", ""].map(|below| (below, path)));
+    let asks = asks.map(|(below, path)| format!("GET {below}{path} HTTP/1.1\r\nhost: x\r\n\r\n"));
+    let close = "GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let answers = raw(at, &(asks.collect::<String>() + close)).await.1;
+    let answers = answers.split("HTTP/1.1 ").skip(1);
+    let answers: Vec<_> = answers.map(|said| (&said[..3], said.contains(ANN))).collect();
+    let (own, open, closed) = (("200", true), ("200", false), ("404", false));
+    assert_eq!(answers, [own, open, open, own, closed, closed, open]);
     let ask = async |path: &str, more: &str| {
         let said =
             format!("GET {path} HTTP/1.1\r\nhost: here:8080\r\nconnection: close\r\n{more}\r\n");
@@ -292,11 +303,15 @@ async fn the_wire_bears_the_same() {
         head.sort();
         (head, body.to_owned())
     };
-    for path in ["/feeds/news/sync?as=rss", "/sup.json?seconds=60"] {
-        let first = ask(path, "").await;
+    for (path, coding) in [
+        ("/feeds/news/sync?as=rss", ""),
+        ("/feeds/news", "accept-encoding: gzip\r\n"),
+        ("/sup.json?seconds=60", ""),
+    ] {
+        let first = ask(path, coding).await;
         let tag = first.0.iter().find_map(|line| line.strip_prefix("etag: ")).unwrap();
-        assert_eq!(ask(path, "").await, first, "{path}");
-        let known = format!("if-none-match: {tag}\r\n");
+        assert_eq!(ask(path, coding).await, first, "{path}");
+        let known = format!("{coding}if-none-match: {tag}\r\n");
         let unchanged = ask(path, &known).await;
         assert!(unchanged.0.iter().any(|line| line.starts_with("HTTP/1.1 304")));
         assert_eq!(ask(path, &known).await, unchanged, "{path}");
