@@ -187,7 +187,7 @@ async fn what_is_settled_is_read_where_it_is_asked_for(fixture: StoreFixture) {
     assert!(reader.has_index().await.unwrap());
     let part = reader.unsettled(tick(9)).await.unwrap().unwrap();
     assert_eq!((names(&part.known), part.size()), (vec!["a".to_owned(), "d".to_owned()], 4));
-    let settled = part.settled.clone().unwrap();
+    let settled = part.settled.unwrap();
     assert_eq!((settled.living, settled.tombstones, settled.left_window), (2, 0, Some(tick(1))));
 
     assert_eq!(find(&store, by_key(2)).await, ["b"]);
