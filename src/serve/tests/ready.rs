@@ -290,9 +290,9 @@ async fn the_wire_bears_the_same() {
     let close = "GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
     let answers = raw(at, &(asks.collect::<String>() + close)).await.1;
     let answers = answers.split("HTTP/1.1 ").skip(1);
-    let answers: Vec<_> = answers.map(|said| (&said[..3], said.contains(ANN))).collect();
+    let answers = answers.map(|said| (said.split(' ').next().unwrap(), said.contains(ANN)));
     let (own, open, closed) = (("200", true), ("200", false), ("404", false));
-    assert_eq!(answers, [own, open, open, own, closed, closed, open]);
+    assert!(answers.eq([own, open, open, own, closed, closed, open]));
     let ask = async |path: &str, more: &str| {
         let said =
             format!("GET {path} HTTP/1.1\r\nhost: here:8080\r\nconnection: close\r\n{more}\r\n");
