@@ -116,12 +116,19 @@ pub fn wanted_after(
     // What may be let out of a held document is compared with all that ever was, and so is what seems to be older
     // than that.
     let is_older = |event: &Event| event.kind == EventKind::Backfilled;
+    // Only all that ever came says if a missing item was the newest, by which a doubt may be resolved.
+    let is_doubted =
+        |known: &LedgerEntry| known.absence.as_ref().is_some_and(|it| !it.doubts.is_empty());
+    let is_resolved = |known: &LedgerEntry| {
+        !is_doubted(known) && snapshot.find(&known.id).is_some_and(is_doubted)
+    };
+    let known = verdict.change.iter().flat_map(|change| &change.known);
     let is_part = snapshot.settled.is_some();
     let needs_all = judgements >= MAX_JUDGEMENTS
         || verdict.held.is_some()
-        || verdict.events().iter().any(is_older);
+        || verdict.events().iter().any(is_older)
+        || known.clone().any(is_resolved);
     // No id is given out twice.
-    let known = verdict.change.iter().flat_map(|change| &change.known);
     let new = known.filter(|known| snapshot.find(&known.id).is_none());
     let mut ids: Vec<SyncId> = new.map(|known| known.id.clone()).collect();
     let has_evicted = snapshot.state.evictions.count > 0;
