@@ -111,6 +111,10 @@ pub fn path_without_query(address: &str, plain: &str) -> Option<String> {
     names_a_page.then(|| format!("{path}#{fragment}"))
 }
 
+/// The fewest characters of a name, and the fewest letters among them.
+const NAME_CHARACTERS: usize = 8;
+const NAME_LETTERS: usize = 4;
+
 /// The last part of an address's path without its extension: the name that a post keeps when
 /// its date or section changes. Nothing where it is shorter than eight characters or a number.
 pub fn slug(address: &str) -> Option<String> {
@@ -125,8 +129,8 @@ pub fn slug(address: &str) -> Option<String> {
         Some((stem, ext)) if ext.len() <= 5 && ext.chars().all(char::is_alphanumeric) => stem,
         _ => last,
     };
-    let is_name = stem.chars().nth(7).is_some()
-        && stem.chars().filter(|c| c.is_alphabetic()).nth(3).is_some();
+    let letters = stem.chars().filter(|c| c.is_alphabetic()).count();
+    let is_name = stem.chars().count() >= NAME_CHARACTERS && letters >= NAME_LETTERS;
     is_name.then(|| stem.to_lowercase())
 }
 
