@@ -240,18 +240,7 @@ impl<'a> DocumentIntake<'a> {
         if known.absence.is_some() || known.standing != standing {
             self.draft.change(pair.known, |item| item.came = observation.running_now);
         }
-        let left = match known.standing {
-            ItemStatus::Evicted { deleted: false, .. } => {
-                Some((EventKind::Returned, " after it had left the complete view"))
-            }
-            ItemStatus::Evicted { deleted: true, .. } => {
-                Some((EventKind::Undeleted, ", long after it was deleted"))
-            }
-            ItemStatus::Deleted { .. } => Some((EventKind::Undeleted, " after it was deleted")),
-            ItemStatus::Discarded { .. } => Some((EventKind::Undeleted, " after it was discarded")),
-            _ => None,
-        };
-        let details = match left {
+        let details = match reappearance(&known.standing) {
             Some((kind, when)) => {
                 Some(EventDetails::new(kind, format!("it is in the document again{when}")))
             }
@@ -417,5 +406,20 @@ impl<'a> DocumentIntake<'a> {
                 character::learn(&mut draft.state.character, &self.window);
             }
         }
+    }
+}
+
+/// How an item comes back that was deleted or had left the ledger: with a new version, even if its bytes are the same.
+const fn reappearance(standing: &ItemStatus) -> Option<(EventKind, &'static str)> {
+    match standing {
+        ItemStatus::Evicted { deleted: false, .. } => {
+            Some((EventKind::Returned, " after it had left the complete view"))
+        }
+        ItemStatus::Evicted { deleted: true, .. } => {
+            Some((EventKind::Undeleted, ", long after it was deleted"))
+        }
+        ItemStatus::Deleted { .. } => Some((EventKind::Undeleted, " after it was deleted")),
+        ItemStatus::Discarded { .. } => Some((EventKind::Undeleted, " after it was discarded")),
+        _ => None,
     }
 }

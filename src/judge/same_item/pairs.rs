@@ -286,11 +286,7 @@ impl CandidatePair<'_> {
 
     /// Returns the weight of a feature that both have; `own`: if only this pair has it.
     pub(super) fn weigh_feature(&self, feature: &Feature, own: u8) -> u8 {
-        match self.is_own(feature) {
-            Some(true) => own,
-            Some(false) => SHARED_WEIGHT,
-            None => 0,
-        }
+        if self.is_own(feature) == Some(true) { own } else { SHARED_WEIGHT }
     }
 
     /// What both have in common; nothing where it is contradicted.
@@ -347,10 +343,16 @@ impl CandidatePair<'_> {
         }
         let dates = self.sides.dates(self.at, self.known);
         let apart = dates.0.zip(dates.1).map(|(new, old)| new.since(old).max(old.since(new)));
+        // Of days without a time, a shift of an hour makes the next one.
+        let are_days = dates
+            .0
+            .zip(dates.1)
+            .is_some_and(|(new, old)| self.sides.is_day(new) && self.sides.is_day(old));
+        let another_day = if are_days { ANOTHER_DAY * 2 } else { ANOTHER_DAY };
         match apart {
             _ if is_on_another_page && signs.title == 0 => CONTRADICTED,
             Some(apart) if apart > NEAR && signs.text < DISTINCTIVE_WEIGHT => CONTRADICTED,
-            Some(apart) if apart >= ANOTHER_DAY => 1 + u8::from(is_on_another_page),
+            Some(apart) if apart >= another_day => 1 + u8::from(is_on_another_page),
             _ => 0,
         }
     }

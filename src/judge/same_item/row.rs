@@ -9,6 +9,7 @@ use super::wording::words;
 use crate::rules::Rule;
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 use std::collections::BTreeMap;
+use std::mem::{Discriminant, discriminant};
 use url::Url;
 
 pub(super) const RULE: Rule = Rule {
@@ -68,9 +69,10 @@ pub(super) fn add_rows(groups: &Groups, sides: &Sides<'_>, pairs: &mut BTreeMap<
     }
 }
 
-/// The pairs with the same date, where equally many bear it on both sides, in their order.
+/// The pairs with the same date, where equally many bear it on both sides, in their order. Where there are
+/// fewer than [`LEAST_ROW`] dates they tell of no order.
 fn same_dates(groups: &Groups, sides: &Sides<'_>) -> Vec<Pair> {
-    let mut found: Vec<Pair> = Vec::new();
+    let mut by_kind: HashMap<Discriminant<Feature>, Vec<Vec<Pair>>> = HashMap::new();
     for (feature, bearers) in &groups.features.bearers {
         let is_date =
             matches!(feature, Feature::Published(_) | Feature::Updated(_) | Feature::Day(_));
@@ -78,9 +80,12 @@ fn same_dates(groups: &Groups, sides: &Sides<'_>) -> Vec<Pair> {
         if is_date && are_free && bearers.entries.len() == bearers.items.len() {
             let mut items = bearers.items.clone();
             items.sort_by_key(|item| sides.place(*item));
-            found.extend(bearers.entries.iter().copied().zip(items));
+            let dated = bearers.entries.iter().copied().zip(items).collect();
+            by_kind.entry(discriminant(feature)).or_default().push(dated);
         }
     }
+    let dates = by_kind.into_values().filter(|dates| dates.len() >= LEAST_ROW);
+    let mut found: Vec<Pair> = dates.flatten().flatten().collect();
     found.sort_unstable();
     found
 }

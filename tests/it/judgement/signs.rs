@@ -220,6 +220,26 @@ async fn two_equal_titles_or_few_of_many_are_no_row() {
     }
 }
 
+/// Dates tell of an order only where there are several.
+#[tokio::test]
+async fn one_date_for_all_is_no_row() {
+    for (dates, rekeyed) in [(1, 0), (2, 0), (5, 5)] {
+        let issue = |week: u32, titles: &[&str]| -> Vec<Listed> {
+            let mut items = undated(&numbered(LONG)[..5], |n| format!("urn:issue:{week}:{n}"));
+            for ((item, title), at) in items.iter_mut().zip(titles).zip(0..) {
+                item.title = (*title).to_owned();
+                item.more = format!("<pubDate>{} Mar 2026 10:00:00 GMT</pubDate>", 10 - at % dates);
+            }
+            items
+        };
+        let mut gate = Gate::new().await;
+        gate.take(&rss(&issue(1, &LONG))).await;
+        let events = settled(&mut gate, &issue(2, &SHORT)).await;
+        let count = events.iter().filter(|kind| **kind == Rekeyed).count();
+        assert_eq!(count, rekeyed, "{dates} dates: {events:?}");
+    }
+}
+
 #[tokio::test]
 async fn short_titles_and_days_of_a_zone_are_two_signs() {
     let dated = |address: fn(u32) -> String| -> Vec<Listed> {

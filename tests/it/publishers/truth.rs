@@ -139,7 +139,9 @@ impl Truth {
             let items = self.items_of.entry(number).or_default();
             items.push(id.clone());
             let publisher = force.publisher;
-            let twice = self.twice.contains(&number) && !publisher.get(number).renamed;
+            // What a broken document makes of a post is no copy that its publisher listed.
+            let twice =
+                self.twice.contains(&number) && !publisher.get(number).renamed && !force.glitch;
             if items.len() > 1 && !twice {
                 let moved = publisher.https || publisher.moved > 0;
                 let kind = match (publisher.get(number).renamed, moved) {

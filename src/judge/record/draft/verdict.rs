@@ -15,27 +15,9 @@ const MAX_DECISION_WAIT: Duration = Duration::from_secs(6 * 3600);
 impl ChangeDraft<'_> {
     /// The verdict: a change where anything is worth a write.
     pub(in super::super) fn into_verdict(mut self, held: Option<String>) -> Verdict {
-        let deletions = self.observation.options.deletions;
-        let (now, running_now) = (self.observation.now, self.observation.running_now);
-        let pending = self.ledger().filter(|k| k.standing == ItemStatus::Current);
-        let ripens = pending
-            .filter_map(|k| k.absence.as_ref())
-            .map(|absence| crate::hole::ripens_from(absence, deletions, running_now))
-            .min();
-        let due = self.ledger().filter_map(|k| k.noise.waiting.as_ref()).map(|w| w.due).min();
-        let decision_due = if held.is_some() {
-            Some(crate::document::next_poll_of_held(now))
-        } else {
-            let soon = ripens.filter(|at| *at <= running_now.plus(SOON));
-            let ripens = soon.map(|at| {
-                at.clamp(running_now.plus(MIN_DECISION_WAIT), running_now.plus(MAX_DECISION_WAIT))
-            });
-            let earliest =
-                earlier(ripens, due.map(|at| at.max(running_now.plus(MIN_DECISION_WAIT))));
-            earliest.map(|at| at.by_another_clock(running_now, now))
-        };
-        let due = earlier(due, head::due(&self));
-        self.state.next_decision_at = earlier(ripens, due);
+        let now = self.observation.now;
+        let decision_due;
+        (self.state.next_decision_at, decision_due) = self.decision_times(held.is_some());
         let writes = self.shown_changed
             || self.kept.is_some()
             || !self.known.is_empty()
@@ -107,6 +89,31 @@ impl ChangeDraft<'_> {
             seals,
         };
         Verdict { change: Some(change), held, decision_due, ..Verdict::default() }
+    }
+
+    /// When pending evidence next changes what is decided, and when to poll for it at the latest.
+    fn decision_times(&self, is_held: bool) -> (Option<Time>, Option<Time>) {
+        let deletions = self.observation.options.deletions;
+        let (now, running_now) = (self.observation.now, self.observation.running_now);
+        let pending = self.ledger().filter(|k| k.standing == ItemStatus::Current);
+        let ripens = pending
+            .filter_map(|k| k.absence.as_ref())
+            .map(|absence| crate::hole::ripens_from(absence, deletions, running_now))
+            .min();
+        let due = self.ledger().filter_map(|k| k.noise.waiting.as_ref()).map(|w| w.due).min();
+        let decision_due = if is_held {
+            Some(crate::document::next_poll_of_held(now))
+        } else {
+            let soon = ripens.filter(|at| *at <= running_now.plus(SOON));
+            let ripens = soon.map(|at| {
+                at.clamp(running_now.plus(MIN_DECISION_WAIT), running_now.plus(MAX_DECISION_WAIT))
+            });
+            let earliest =
+                earlier(ripens, due.map(|at| at.max(running_now.plus(MIN_DECISION_WAIT))));
+            earliest.map(|at| at.by_another_clock(running_now, now))
+        };
+        let due = earlier(due, head::due(self));
+        (earlier(ripens, due), decision_due)
     }
 }
 

@@ -337,6 +337,20 @@ impl<'m, 'd> Merging<'m, 'd> {
         }
     }
 
+    /// What an item that was known is after a merge.
+    fn standing_after(&self, known: &LedgerEntry, deleted: bool, is_listed: bool) -> ItemStatus {
+        match (&known.standing, deleted) {
+            (standing, true) if known.is_deleted() => standing.clone(),
+            // What had left the reader view comes back only with an entry in the document.
+            (ItemStatus::Retired { since }, false) if !is_listed => {
+                ItemStatus::Retired { since: *since }
+            }
+            (standing, _) => {
+                self.choose_status(deleted, is_listed || *standing == ItemStatus::Current)
+            }
+        }
+    }
+
     fn update(&mut self, index: usize, known: &LedgerEntry, offer: &Offer<'_>) {
         let (incoming, is_listed) = (offer.incoming, offer.is_listed);
         let print = offer.body.print();
@@ -396,16 +410,7 @@ impl<'m, 'd> Merging<'m, 'd> {
             DataOwner::Conflict(_) => None,
         };
         next.absence = None;
-        next.standing = match (&known.standing, winner.deleted) {
-            (standing, true) if known.is_deleted() => standing.clone(),
-            // What had left the reader view comes back only with an entry in the document.
-            (ItemStatus::Retired { since }, false) if !is_listed => {
-                ItemStatus::Retired { since: *since }
-            }
-            (_, deleted) => {
-                self.choose_status(deleted, is_listed || known.standing == ItemStatus::Current)
-            }
-        };
+        next.standing = self.standing_after(known, winner.deleted, is_listed);
         let kind = match (known.is_deleted(), winner.deleted) {
             (false, true) => EventKind::Deleted,
             (true, false) => EventKind::Undeleted,
