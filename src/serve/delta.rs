@@ -321,12 +321,9 @@ mod tests {
         assert_eq!(found, Some((point, tag.as_str())));
         let later = FeedState { render_revision: 12, ..state };
         assert_eq!(base([tag.as_str()].into_iter(), scope, &later).map(|b| b.0), Some(point));
-    }
-
-    #[test]
-    fn of_several_states_the_latest_counts() {
-        let (state, scope) = (state(8), scope("https://pub/", ViewKind::Reader));
-        let at = |render, mark| tag(Point { render, tick: state.tick.unwrap(), mark }, scope);
+        // Of several states the latest counts.
+        let (state, scope) = (self::state(8), self::scope("https://pub/", ViewKind::Reader));
+        let at = |render, mark| self::tag(Point { render, tick: state.tick.unwrap(), mark }, scope);
         let tags = [at(2, 7), "\"x\"".to_owned(), at(6, 9), at(4, 7), at(99, 9)];
         let found = base(tags.iter().map(String::as_str), scope, &state);
         assert_eq!(found.map(|(point, tag)| (point.render, tag)), Some((6, tags[2].as_str())));
@@ -380,18 +377,13 @@ mod tests {
 
     #[test]
     fn feed_is_asked_for_by_name_and_weight() {
-        for (asked, wanted) in [
-            ("feed", true),
-            ("FEED", true),
-            ("vcdiff, feed;q=0.5, gzip", true),
-            ("feed;q=0", false),
-            ("feed;q=0.000", false),
-            ("gzip", false),
-            ("*", false),
-            ("", false),
-        ] {
-            let headers = HeaderMap::from_iter([(A_IM, asked.parse().unwrap())]);
-            assert_eq!(is_wanted(&headers), wanted, "{asked:?}");
+        for (wanted, all) in
+            [(true, "feed|FEED|vcdiff, feed;q=0.5, gzip"), (false, "feed;q=0|feed;q=0.000|gzip|*|")]
+        {
+            for asked in all.split('|') {
+                let headers = HeaderMap::from_iter([(A_IM, asked.parse().unwrap())]);
+                assert_eq!(is_wanted(&headers), wanted, "{asked:?}");
+            }
         }
         assert!(!is_wanted(&HeaderMap::new()));
     }

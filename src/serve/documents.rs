@@ -315,6 +315,7 @@ impl Documents {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ReadQuery as _;
     use crate::admission::{Work, WorkKind};
     use std::sync::atomic::AtomicUsize;
 
@@ -369,12 +370,7 @@ mod tests {
         assert!(is_kept(&documents, &key("a", 9)));
         documents.forget(&FeedName::new("a").unwrap());
         assert!(!is_kept(&documents, &key("a", 9)));
-    }
-
-    #[tokio::test]
-    async fn what_somebody_made_up_takes_the_place_of_nothing() {
-        use crate::ReadQuery as _;
-        let documents = documents(1024);
+        // What somebody made up takes the place of nothing.
         let overview = |query: &str| DocumentKind::Overview(DashboardQuery::read(query).unwrap());
         let list = |query: &str| DocumentKind::Subscriptions(OpmlQuery::read(query).unwrap());
         for (kind, is_one) in [
@@ -402,12 +398,8 @@ mod tests {
         assert!(is_kept(&documents, &key("a", 1)));
         tokio::time::advance(Duration::from_millis(1)).await;
         assert!(!is_kept(&documents, &key("a", 1)) && is_kept(&documents, &archive));
-    }
-
-    /// A client that asks and leaves has as much made as one that waits, and it is there for the next.
-    #[tokio::test(start_paused = true)]
-    async fn what_was_begun_is_kept_though_who_asked_left() {
-        let documents = documents(1024);
+        // What was begun is kept though who asked left: a client that asks and leaves has as much made as one that waits.
+        let documents = self::documents(1024);
         let gate = Arc::new(tokio::sync::Semaphore::new(0));
         let (begun, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         for number in 0..100 {
@@ -433,11 +425,8 @@ mod tests {
         let failing = async { Err(Problem::unread_feed()) };
         let first = length(&documents, key("a", 0), request(2, 1), failing).await.unwrap();
         assert_eq!(first, 1, "the first is there, and no other was begun beside it");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn nobody_waits_for_a_client_that_asks_for_too_much() {
-        let documents = documents(1024);
+        // Nobody waits for a client that asks for too much.
+        let documents = self::documents(1024);
         let work = Work::new(&FeedName::new("other").unwrap(), WorkKind::Ledger);
         let greedy = crate::tests::client(1);
         let _held = documents.flights.admission.admit(greedy, &work, u64::MAX).await.unwrap();
@@ -459,12 +448,8 @@ mod tests {
             length(&documents, asked.clone(), request(1, 1), make).await.unwrap();
             assert_eq!(is_kept(&documents, &asked), is_kept_then, "{asked:?}");
         }
-    }
-
-    /// Somebody who walks through the forms of one feed pushes out nothing that is asked for all the time.
-    #[tokio::test]
-    async fn what_is_asked_for_often_stays() {
-        let documents = documents(1000);
+        // What is asked for often stays, whoever walks through the forms of one feed.
+        let documents = self::documents(1000);
         let make = || async { Ok(" ".repeat(100)) };
         for _ in 0..10 {
             length(&documents, key("often", 0), request(1, 1), make()).await.unwrap();

@@ -297,32 +297,22 @@ pub(super) async fn list(State(app): State<SharedState>) -> Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::client;
+    use crate::tests::{access, client};
 
     const TOKEN: &str = "0123456789abcdef0123456789abcdef";
-
-    fn access(name: &str, token: &str, feeds: &[&str]) -> ReaderAccess {
-        let feeds = feeds.iter().map(|feed| FeedName::new(feed).unwrap()).collect();
-        let (name, key) = (name.to_owned(), ReaderKey::new(token));
-        ReaderAccess { name, key, feeds, all_private: false }
-    }
-
     fn known(readers: Vec<ReaderAccess>) -> KnownReaders {
         KnownReaders::new(readers, None)
     }
 
     #[test]
-    fn who_may_read_the_same_as_before_is_the_same_reader() {
+    fn a_token_finds_its_reader_who_is_the_same_as_before() {
         let before = known(vec![access("ann", TOKEN, &["a"]), access("bob", "other", &[])]);
         let now = vec![access("bob", "other", &["a"]), access("ann", TOKEN, &["a"])];
         let now = KnownReaders::new(now, Some(&before));
         let id = |readers: &KnownReaders, token: &str| readers.find(token).unwrap().id;
         assert_eq!(id(&before, TOKEN), id(&now, TOKEN));
         assert_ne!(id(&before, "other"), id(&now, "other"));
-    }
-
-    #[test]
-    fn a_token_finds_its_reader_and_nothing_shows_it() {
+        // A token finds its reader, and nothing shows it.
         let readers = known(vec![access("ann", TOKEN, &["a"]), access("bob", "other", &[])]);
         let ann = readers.find(TOKEN).unwrap();
         let name = |text: &str| FeedName::new(text).unwrap();

@@ -115,10 +115,7 @@ fn nobody_gives_way_to_one_that_has_more() {
     assert_eq!(stage.take(11, 11, (11, 20)).err(), Some(BudgetEnd::All));
     assert_eq!((stage.budget.held(), stage.cut()), ((10, 100), vec![]));
     drop(held);
-}
-
-#[test]
-fn who_is_waited_for_gives_way_before_who_is_not() {
+    // Who is waited for gives way before who is not.
     let stage = Stage::new(100, 100);
     let _moves = stage.busy([0]);
     let _most = stage.take(1, 0, (1, 60)).unwrap();

@@ -249,10 +249,7 @@ mod tests {
             let query = DashboardQuery { order, ..DashboardQuery::default() };
             assert_eq!(names(&feeds, &query)[0], first, "{order:?}");
         }
-    }
-
-    #[test]
-    fn a_search_has_a_limit() {
+        // A search has a limit.
         let long = format!("q={}", "ä".repeat(300));
         assert_eq!(DashboardQuery::read(&long).unwrap().search.chars().count(), 100);
     }

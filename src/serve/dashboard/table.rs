@@ -302,20 +302,10 @@ fn path(bars: &[u32; BARS]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_core::model::SyncId;
+    use tidegate_poll::testing::double;
 
     fn event(kind: EventKind, at: Time) -> Event {
-        Event {
-            kind,
-            id: SyncId::new("a").unwrap(),
-            native_id: "a".to_owned(),
-            old_native_id: None,
-            title: String::new(),
-            tick: None,
-            reason: String::new(),
-            at,
-            seen_gone: None,
-        }
+        Event { at, ..double::event(kind, None) }
     }
 
     #[test]

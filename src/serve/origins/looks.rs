@@ -264,10 +264,7 @@ mod tests {
         let look = looks.begin(&at).unwrap();
         look.release_others();
         assert_eq!(waits().await, Duration::ZERO);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_was_found_is_good_for_a_while_and_where_it_leads_until_the_next_look() {
+        // What was found is good for a while, and where it leads until the next look.
         let (looks, at) = (Looks::new(), url("http://a/feed"));
         for age in [NOTHING_AGE, PAGE_AGE] {
             looks.note(&at, None, age);

@@ -374,10 +374,7 @@ mod tests {
         urls.iter().for_each(|url| demand.note_named(&Url::parse(url).unwrap()));
         (20..40).for_each(|last| demand.note_client(NEW, client(last), at(0)));
         assert_eq!(gives_way(&demand, &urls, NEW, 1), None, "all are named");
-    }
-
-    #[test]
-    fn what_nobody_asks_for_any_more_goes_and_what_is_not_known_stays() {
+        // What nobody asks for any more goes, and what is not known stays.
         let demand = FeedDemand::default();
         let urls = ["http://a/1"];
         demand.note_client(NEW, client(1), at(0));
@@ -402,10 +399,7 @@ mod tests {
         };
         assert_eq!(goes(&["f0"]).as_deref(), Some("f1"));
         assert_eq!(goes(&["f0", "f1"]), None);
-    }
-
-    #[test]
-    fn so_many_clients_are_told_apart() {
+        // So many clients are told apart.
         let demand = FeedDemand::default();
         (0..=u8::MAX).for_each(|last| demand.note_client(NEW, client(last), at(i64::from(last))));
         assert_eq!(demand.of(NEW, at(300)).clients, CLIENTS);

@@ -229,10 +229,7 @@ mod tests {
         assert!(waited.is_ok() && begun.elapsed() < WAIT);
         drop((waited, held));
         assert_eq!(slots.budget.held(), (0, 0));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn as_many_wait_as_there_are_slots() {
+        // As many wait as there are slots.
         let slots = Arc::new(SiteSlots::new(8, None));
         let mut held = Vec::new();
         for last in [1, 1, 2, 2, 3, 3, 4, 4] {

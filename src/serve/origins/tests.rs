@@ -14,15 +14,10 @@ fn url(text: &str) -> Url {
 /// An origin at this place.
 pub(crate) fn config(place: OriginPlace) -> OriginConfig {
     OriginConfig {
-        name: name("blog"),
-        url: url("https://blog.example/"),
-        place,
         passes: PassMode::Redirect,
-        sends_host: false,
-        first_wait: Duration::from_secs(5),
-        idle: Duration::from_secs(86_400),
-        feeds: 10,
-        requests: 256,
+        ..site_of_config("https://blog.example/", place, "https://gw.example", false)
+            .config()
+            .clone()
     }
 }
 
@@ -65,6 +60,10 @@ fn feeds_of_an_origin_are_at_their_publishers_paths() {
     assert_eq!(places.feed_of(&url("https://blog.example/hidden.xml")), None);
     assert_eq!(places.address(&name("hidden"), None), None);
     assert_eq!(places.address(&name("z"), None), None);
+    // It is found in every spelling of its address.
+    let places = self::places(vec![record("a", "https://blog.example/%7euser/%61tom.xml")]);
+    let spelled = at().upstream("~user/atom%2Exml", None).unwrap();
+    assert_eq!(places.feed_of(&spelled), Some(&name("a")));
 }
 
 /// Whoever has the address of such a feed has the feed.
@@ -102,13 +101,6 @@ fn the_base_of_a_feed_at_a_host_has_no_key() {
     let base = ["plain", "token", "said"].map(|feed| places.base(&name(feed)).unwrap());
     let [path, host] = ["https://blog.gw.example/a/atom.xml", "https://blog.gw.example/"];
     assert_eq!(base, [path, path, host]);
-}
-
-#[test]
-fn a_feed_is_found_in_every_spelling_of_its_address() {
-    let places = places(vec![record("a", "https://blog.example/%7euser/%61tom.xml")]);
-    let spelled = at().upstream("~user/atom%2Exml", None).unwrap();
-    assert_eq!(places.feed_of(&spelled), Some(&name("a")));
 }
 
 #[test]

@@ -123,28 +123,22 @@ async fn a_slow_push_keeps_out_nobody_but_its_own_hub() {
     let slow = site.ask(slow(KNOWN, 1));
     tokio::pin!(slow);
     assert!(poll_immediate(slow.as_mut()).await.is_none());
-    let answer = push(KNOWN).await;
-    assert_eq!(header(&answer, "retry-after"), "30");
-    problem(answer, 503).await;
+    is_retried(push(KNOWN).await).await;
     assert_eq!(push(other).await.status(), 202);
     let begun = tokio::time::Instant::now();
     problem(slow.await, 408).await;
     assert_eq!(begun.elapsed().as_secs(), PUSH_TIME.as_secs());
     assert_eq!(push(KNOWN).await.status(), 202, "it is over");
     assert_eq!(site.app.pushing.keys(), 0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn so_many_long_pushes_are_read_at_once_and_short_ones_beside_them() {
-    let site = subscribed();
+    // So many long ones are read at once, and short ones beside them.
     let long = "x".repeat(SHORT_PUSH + 1);
-    let slow: Vec<_> = (0..PUSHES_AT_ONCE)
-        .map(|n| Box::pin(site.ask(slow(&format!("/websub/callback/known.n{n}"), SHORT_PUSH + 1))))
-        .collect();
+    let long_ones = (0..PUSHES_AT_ONCE).map(|n| format!("/websub/callback/known.n{n}"));
+    let slow: Vec<_> =
+        long_ones.map(|path| Box::pin(site.ask(self::slow(&path, SHORT_PUSH + 1)))).collect();
     let mut slow = join_all(slow);
     assert!(poll_immediate(&mut slow).await.is_none());
     assert_eq!(site.app.pushes.available_permits(), 0);
-    assert_eq!(site.ask(request("POST", KNOWN, &[], "x")).await.status(), 202);
+    assert_eq!(push(KNOWN).await.status(), 202);
     // Also one that does not say how long it is.
     let bytes = (0..SHORT_PUSH).map(|_| Ok::<_, std::io::Error>(Bytes::from_static(b"x")));
     let body = Body::from_stream(futures_util::stream::iter(bytes));

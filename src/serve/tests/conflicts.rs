@@ -73,11 +73,8 @@ async fn both_versions_stand_side_by_side_with_what_can_be_done() {
         site.text(path).await.assert_shows(&[words, "href=\"/feeds/news/conflicts\""]);
     }
     assert_eq!(site.told("/feeds/news").await["conflicts"], 1);
-}
-
-#[tokio::test]
-async fn the_same_is_told_as_data() {
-    let site = site(&["a", "b"]);
+    // The same is told as data.
+    let site = self::site(&["a", "b"]);
     let accept = [("accept", "application/json")];
     let said = json(site.get_with("/feeds/news/conflicts", &accept).await).await;
     assert_eq!(said, json(site.call("GET", "/feeds/news/conflicts", "").await).await);
@@ -140,9 +137,8 @@ async fn a_form_resolves_and_leads_back() {
         assert_eq!(answer.status(), StatusCode::SEE_OTHER);
         assert_eq!(header(&answer, "location"), "/feeds/news/conflicts");
         let cookie = header(&answer, "set-cookie").split(';').next().unwrap().to_owned();
-        let page =
-            site.ask(request("GET", "/feeds/news/conflicts", &[("cookie", &cookie)], "")).await;
-        assert!(text(page).await.contains("Resolved. The item a has"));
+        let page = site.get_with("/feeds/news/conflicts", &[("cookie", &cookie)]).await;
+        text(page).await.assert_shows(&["Resolved. The item a has"]);
         let shared = stored(&site).await;
         assert_eq!((shared.winner.deleted, shared.conflicts.len()), (is_deleted, 0), "{body}");
         if !is_deleted {
@@ -234,7 +230,7 @@ async fn a_form_that_says_no_decision_does_nothing() {
 }
 
 #[tokio::test]
-async fn an_item_without_a_title_is_listed_by_the_beginning_of_its_text() {
+async fn texts_are_shown_as_they_are_and_a_new_one_begins_with_what_lives() {
     let site = Site::new();
     edit_last(&site, |item| {
         let data = content("urn:1", "<content>Good morning, all &amp;lt;b&amp;gt;!</content>");
@@ -243,11 +239,8 @@ async fn an_item_without_a_title_is_listed_by_the_beginning_of_its_text() {
     });
     let shown = "items/a\">Good morning, all &amp;lt;b&amp;gt;!</a>";
     site.text("/feeds/news/items").await.assert_shows(&[shown]);
-}
-
-#[tokio::test]
-async fn plain_text_is_shown_as_it_is() {
-    let site = site(&["a"]);
+    // Plain text is shown as it is.
+    let site = self::site(&["a"]);
     let winner = content("urn:1", "<content>if a&lt;b then &amp;amp; stop\n\nelse go</content>");
     edit_last(&site, |item| item.shared.winner.data = winner);
     let page = site.text("/feeds/news/conflicts").await;
@@ -258,11 +251,8 @@ async fn plain_text_is_shown_as_it_is() {
     let said = site.told("/feeds/news/conflicts").await.to_string();
     said.assert_shows(&["\"name\":\"Text\""]);
     said.assert_lacks(&["\"name\":\"Id\""]);
-}
-
-#[tokio::test]
-async fn where_the_winner_is_a_deletion_a_new_one_begins_with_what_lives() {
-    let site = site(&["a"]);
+    // Where the winner is a deletion, a new one begins with what lives.
+    let site = self::site(&["a"]);
     edit_last(&site, |item| {
         item.standing = ItemStatus::Deleted { since: at(-10) };
         (item.shared.winner.deleted, item.shared.winner.data) = (true, markup("Deleted", "x"));

@@ -116,11 +116,7 @@ async fn every_encoding_carries_the_delta_and_its_own_tag() {
         };
         assert_eq!(line(&String::from_utf8(said).unwrap(), "items"), "b");
     }
-}
-
-#[tokio::test]
-async fn a_deletion_is_told_and_what_went_otherwise_is_not() {
-    let site = giving_all();
+    // A deletion is told, and what went otherwise is not.
     let (base, sync) = (tag(&site, READER, "").await, tag(&site, SYNC, "").await);
     commit(&site, &["b"], |item| {
         item.standing = ItemStatus::Deleted { since: at(-4) };
@@ -194,7 +190,7 @@ async fn what_entries_cannot_say_is_said_by_the_whole() {
 }
 
 #[tokio::test]
-async fn a_delta_is_rendered_once_and_one_of_every_entry_is_the_whole() {
+async fn a_delta_is_rendered_once_and_the_whole_is_served_where_it_cannot_be_had() {
     let site = giving_all();
     let base = tag(&site, READER, "").await;
     commit(&site, &["a"], version);
@@ -208,11 +204,7 @@ async fn a_delta_is_rendered_once_and_one_of_every_entry_is_the_whole() {
     for _ in 0..2 {
         assert_eq!(ask(&site, READER, &base).await.status(), 200);
     }
-}
-
-#[tokio::test]
-async fn where_a_delta_cannot_be_had_or_its_feed_changes_the_whole_is_served() {
-    let site = giving_all();
+    // A feed that cannot be read, or changes meanwhile.
     let base = tag(&site, READER, "").await;
     for id in ["a", "b"] {
         commit(&site, &[id], version);

@@ -56,11 +56,7 @@ async fn a_paused_feed_is_served_and_one_that_is_not_ready_is_to_be_asked_again(
     for view in ["", "/sync", "/complete"] {
         assert_ne!(header(&site.get(&format!("/feeds/new{view}")).await, "retry-after"), "");
     }
-}
-
-#[tokio::test]
-async fn an_equal_state_is_rendered_once_and_a_new_one_again() {
-    let site = Site::new();
+    // An equal state is rendered once, and a new one again.
     let tag = async || header(&site.get("/feeds/news").await, "etag").to_owned();
     let (first, reads) = (tag().await, site.store.reads_of("frames"));
     for _ in 0..5 {

@@ -9,6 +9,12 @@ pub(super) fn behind() -> Site {
     site
 }
 
+/// Why a gateway reads its database no more.
+pub(super) fn unread() -> StoreStop {
+    let cause = "it went back behind what was shown".to_owned();
+    StoreStop { cause, since: at(-60), next_try: None, failed_tries: 0 }
+}
+
 #[tokio::test]
 async fn the_overview_lists_the_gateways_of_a_database() {
     let site = behind();
@@ -67,9 +73,7 @@ async fn nothing_old_is_answered_while_the_database_is_not_seen() {
     site.store.set_unseen(true);
     problem(site.get("/subscriptions.opml").await, 503).await;
     for path in ["/feeds/news", "/sup.json", "/changes", "/readyz", "/", "/nowhere"] {
-        let answer = site.get(path).await;
-        assert_eq!(header(&answer, "retry-after"), "30", "{path}");
-        let said = problem(answer, 503).await["detail"].to_string();
+        let said = is_retried(site.get(path).await).await["detail"].to_string();
         said.assert_shows(&["has not seen its database for "]);
     }
     assert_eq!(site.get("/healthz").await.status(), 200);
@@ -80,16 +84,7 @@ async fn nothing_old_is_answered_while_the_database_is_not_seen() {
     problem(site.get("/subscribe?token=k3Jx9QzLw8VtYp2R7mNb4cHd").await, 503).await;
     site.store.set_unseen(false);
     assert_eq!(site.get("/feeds/news").await.status(), 200);
-}
-
-/// Why a gateway reads its database no more.
-pub(super) fn unread() -> StoreStop {
-    let cause = "it went back behind what was shown".to_owned();
-    StoreStop { cause, since: at(-60), next_try: None, failed_tries: 0 }
-}
-
-#[tokio::test]
-async fn a_gateway_that_reads_its_database_no_more_says_where_it_says_why() {
+    // One that reads its database no more says where it says why.
     let site = behind();
     site.store.set_unseen(true);
     site.store.set_stop(Some(unread()));

@@ -146,8 +146,7 @@ async fn mistakes_are_named_and_reach_nobody() {
         let [method, path, rest] = [(); 3].map(|()| parts.next().unwrap_or_default());
         let typed = rest.strip_prefix('@').and_then(|rest| rest.split_once(' '));
         let (kind, body) = typed.unwrap_or(("", rest));
-        let bearer = format!("Bearer {TOKEN}");
-        let mut headers = Vec::from([("authorization", &*bearer), ("content-type", kind)]);
+        let mut headers = Vec::from([BEARER, ("content-type", kind)]);
         headers.retain(|(name, _)| match *name {
             "authorization" => path.starts_with("/api/"),
             _ => !kind.is_empty(),

@@ -26,10 +26,7 @@ async fn a_date_tells_nothing_while_the_state_is_ahead_of_the_clock() {
     assert_eq!(known("if-none-match", header(&full, "etag")).await, 304);
     site.clock.set(at(-5));
     assert_eq!(known("if-modified-since", &at(-5).rfc822()).await, 304);
-}
-
-#[tokio::test]
-async fn nothing_in_a_document_depends_on_the_time_of_the_request() {
+    // Nor does a document depend on the time of the request.
     let (site, mut tags) = (Site::new(), BTreeSet::new());
     for days in 0..3 {
         let again = Site::new();
@@ -79,11 +76,7 @@ async fn who_has_a_document_is_told_that_it_is_as_it_was() {
             }
         }
     }
-}
-
-#[tokio::test]
-async fn head_has_the_headers_of_get_and_no_body() {
-    let site = Site::new();
+    // HEAD has the headers of GET and no body.
     let since = format!("/feeds/news/sync?since={}", tick(-5 * DAY));
     for path in VIEWS.into_iter().chain([since.as_str(), "/feeds/nobody", "/feeds/news?as=exe"]) {
         for encoding in ["", "gzip", "zstd"] {
@@ -165,8 +158,7 @@ async fn a_comparison_waits_for_its_turn_for_a_bounded_time() {
     let all = u32::try_from(crate::items::COMPARED_AT_ONCE).unwrap();
     let held = site.app.comparisons.try_acquire_many(all).unwrap();
     let answer = tokio::time::timeout(Duration::from_secs(25), site.get(path)).await.unwrap();
-    assert_eq!(header(&answer, "retry-after"), "30");
-    problem(answer, 503).await;
+    is_retried(answer).await;
     drop(held);
     assert_eq!(site.get(path).await.status(), 200);
 }

@@ -47,10 +47,7 @@ async fn a_feed_is_looked_at_again_once_it_has_changed() {
     }
     site.store.remove_record(&name("news"));
     assert!(site.app.whole_index().await.unwrap().get(&name("news")).is_none());
-}
-
-#[tokio::test]
-async fn what_was_looked_at_is_kept_though_who_asked_left() {
+    // What was looked at is kept though who asked left.
     let site = Site::new();
     (0..1200).for_each(|n| site.store.set_record(&record(&format!("f{n}"), FeedStanding::Active)));
     // Each asks once and goes away where more has to be looked at than in one go.

@@ -22,7 +22,7 @@ async fn described(site: &Site) -> Value {
 const METHODS: [&str; 5] = ["get", "put", "post", "delete", "patch"];
 
 #[tokio::test]
-async fn what_the_api_has_is_described() {
+async fn what_the_api_has_is_described_and_hangs_together() {
     let document = described(&Site::new()).await;
     let described: Vec<_> = ROUTES.iter().filter(|route| route.operations.is_some()).collect();
     for route in &described {
@@ -32,8 +32,40 @@ async fn what_the_api_has_is_described() {
     let left_out = ROUTES.iter().filter(|route| route.operations.is_none());
     let left_out: BTreeSet<&str> = left_out.map(|route| &*route.path).collect();
     assert_eq!(left_out, LEFT_OUT.split(' ').collect());
+    // Every schema that is named is there, and every one that is there is named.
+    fn references(value: &Value, found: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(members) => {
+                if let Some(Value::String(to)) = members.get("$ref") {
+                    found.insert(to.clone());
+                }
+                members.values().for_each(|value| references(value, found));
+            }
+            Value::Array(values) => values.iter().for_each(|value| references(value, found)),
+            _ => {}
+        }
+    }
+    let mut named = BTreeSet::new();
+    references(&document, &mut named);
+    let mut there = BTreeSet::new();
+    for kind in ["schemas", "responses"] {
+        let all = document["components"][kind].as_object().unwrap();
+        there.extend(all.keys().map(|name| format!("#/components/{kind}/{name}")));
+    }
+    // OpenAPI 3.1 cannot say what each line of a body is; the tests of a whole gateway read them so.
+    named.insert("#/components/schemas/ChangeLine".to_owned());
+    assert_eq!(named, there);
+    let mut names = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for method in METHODS.iter().filter_map(|method| item.get(*method)) {
+            let name = method["operationId"].as_str().unwrap();
+            assert!(names.insert(name.to_owned()), "{name} is there twice");
+            let is_open = method.get("security") == Some(&serde_json::json!([]));
+            let is_public = !path.starts_with("/api/") || path.ends_with("/openapi.json");
+            assert_eq!(is_open, is_public, "{path}");
+        }
+    }
 }
-
 #[test]
 fn the_configuration_gives_away_no_path_of_a_route() {
     let paths = ROUTES.iter().map(|route| &*route.path).chain([crate::audience::TOKEN_PATH]);
@@ -57,42 +89,4 @@ async fn anybody_may_read_which_version_answers_and_where() {
     let document = described(&site).await;
     assert_eq!(document["info"]["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(document["servers"][0]["url"], "https://feeds.example.org");
-}
-
-/// Every schema that is named is there, and every one that is there is named.
-#[tokio::test]
-async fn the_description_hangs_together() {
-    fn references(value: &Value, found: &mut BTreeSet<String>) {
-        match value {
-            Value::Object(members) => {
-                if let Some(Value::String(to)) = members.get("$ref") {
-                    found.insert(to.clone());
-                }
-                members.values().for_each(|value| references(value, found));
-            }
-            Value::Array(values) => values.iter().for_each(|value| references(value, found)),
-            _ => {}
-        }
-    }
-    let document = described(&Site::new()).await;
-    let mut named = BTreeSet::new();
-    references(&document, &mut named);
-    let mut there = BTreeSet::new();
-    for kind in ["schemas", "responses"] {
-        let all = document["components"][kind].as_object().unwrap();
-        there.extend(all.keys().map(|name| format!("#/components/{kind}/{name}")));
-    }
-    // OpenAPI 3.1 cannot say what each line of a body is; the tests of a whole gateway read them so.
-    named.insert("#/components/schemas/ChangeLine".to_owned());
-    assert_eq!(named, there);
-    let mut names = BTreeSet::new();
-    for (path, item) in document["paths"].as_object().unwrap() {
-        for method in METHODS.iter().filter_map(|method| item.get(*method)) {
-            let name = method["operationId"].as_str().unwrap();
-            assert!(names.insert(name.to_owned()), "{name} is there twice");
-            let is_open = method.get("security") == Some(&serde_json::json!([]));
-            let is_public = !path.starts_with("/api/") || path.ends_with("/openapi.json");
-            assert_eq!(is_open, is_public, "{path}");
-        }
-    }
 }

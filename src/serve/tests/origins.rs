@@ -110,7 +110,7 @@ async fn is_judged(answer: Response<Body>) {
 const MODES: [PassMode; 2] = [PassMode::Through, PassMode::Redirect];
 
 #[tokio::test]
-async fn what_keeps_its_ids_is_the_publishers_until_it_is_judged() {
+async fn what_keeps_its_ids_is_the_publishers_until_it_is_judged_and_read_while_polls_fail() {
     for passes in MODES {
         let front = BlogFront::new((passes, FIRST_WAIT), WITH_IDS);
         front.is_publishers("first").await;
@@ -119,8 +119,21 @@ async fn what_keeps_its_ids_is_the_publishers_until_it_is_judged() {
             front.is_publishers(when).await;
         }
         assert_eq!((front.asked(), front.made().await), ((front.if_passed(3), 1), 1));
-        front.blog.polls.add_permits(1);
+        front.blog.polls.add_permits(3);
         front.until_judged().await;
+        // A feed whose polls fail reads what passes.
+        let passed = front.blog.passed();
+        front.blog.refuses_polls.store(true, Ordering::SeqCst);
+        let operator = &front.site.app.operator;
+        assert!(operator.poll_now(&name(MADE)).await.unwrap().error.is_some());
+        let reader = [("host", HOST), ("user-agent", "reader/1"), ("if-none-match", "\"x\"")];
+        for when in ["at once", "and once in a while"] {
+            is_judged(front.site.get_with("/rss.xml", &reader).await).await;
+            // One poll took what was passed on.
+            let polls = front.blog.polls.available_permits();
+            let expected = (passed + front.if_passed(1), 2 - front.if_passed(1));
+            assert_eq!((front.blog.passed(), polls), expected, "{when}");
+        }
     }
 }
 
@@ -203,27 +216,6 @@ async fn where_nothing_is_passed_on_an_address_leads_to_that_of_the_feed_here() 
     let looked = ["moved.xml", "rss.xml"].map(|path| format!("{BLOG}{path}"));
     assert_eq!((front.blog.looked(), front.asked()), (looked.to_vec(), (0, 0)));
     assert_eq!(front.made().await, 0);
-}
-
-#[tokio::test]
-async fn a_feed_whose_polls_fail_reads_what_passes() {
-    for passes in MODES {
-        let front = BlogFront::new((passes, FIRST_WAIT), WITH_IDS);
-        front.blog.polls.add_permits(3);
-        front.is_publishers("first").await;
-        front.until_judged().await;
-        front.blog.refuses_polls.store(true, Ordering::SeqCst);
-        let operator = &front.site.app.operator;
-        assert!(operator.poll_now(&name(MADE)).await.unwrap().error.is_some());
-        let reader = [("host", HOST), ("user-agent", "reader/1"), ("if-none-match", "\"x\"")];
-        for when in ["at once", "and once in a while"] {
-            is_judged(front.site.get_with("/rss.xml", &reader).await).await;
-            // One poll took what was passed on.
-            let polls = front.blog.polls.available_permits();
-            let expected = (front.if_passed(2), 2 - front.if_passed(1));
-            assert_eq!((front.blog.passed(), polls), expected, "{when}");
-        }
-    }
 }
 
 #[tokio::test]

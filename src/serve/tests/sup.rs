@@ -67,10 +67,7 @@ async fn a_change_is_listed_within_a_second_and_one_build_serves_all() {
         assert_eq!(ids(&site, &read(&bytes(answer).await).unwrap()), ["other", "news"]);
     }
     assert_eq!(site.store.reads_of("log"), reads + 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn while_nothing_changes_a_document_stands_until_its_time_is_old() {
+    // While nothing changes a document stands until its time is old.
     let site = Site::announcing();
     site.store.announce(-2, &["news"]);
     let tag = |answer: &Response<Body>| header(answer, "etag").to_owned();
@@ -84,10 +81,7 @@ async fn while_nothing_changes_a_document_stands_until_its_time_is_old() {
     tokio::time::advance(Duration::from_secs(5)).await;
     let later = document(&site, "/sup.json").await;
     assert_eq!((later.updated, later.updates.len()), (at(199), 0));
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_log_is_read_before_the_next_request() {
+    // The log is read before the next request.
     let site = Site::announcing();
     site.store.announce(-2, &["news"]);
     document(&site, "/sup.json").await;
@@ -137,10 +131,7 @@ async fn of_several_gateways_a_document_lists_what_changed_shortly_before_it_beg
         site.store.announce(-1, &["news"]);
         assert_eq!(lists(&site, "/sup.json", listed).await.since, at(-77));
     }
-}
-
-#[tokio::test]
-async fn a_log_whose_old_end_is_gone_and_one_that_is_long_are_read_whole() {
+    // A log whose old end is gone, and one that is long, are read whole.
     let site = Site::announcing();
     for _ in 0..700 {
         site.store.announce(-100, &["third"]);

@@ -1,37 +1,27 @@
 use super::*;
 use flate2::Compression;
+use flate2::read::{DeflateEncoder, GzEncoder, ZlibEncoder};
 use proptest::prelude::*;
-use std::io::Write;
+use std::io::Write as _;
 
 const LIMIT: usize = 1 << 20;
 
 fn encode(data: &[u8], coding: Coding) -> Vec<u8> {
-    match coding {
-        Coding::Gzip => {
-            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), Compression::best());
-            encoder.write_all(data).unwrap();
-            encoder.finish().unwrap()
-        }
-        Coding::Deflate => {
-            let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), Compression::best());
-            encoder.write_all(data).unwrap();
-            encoder.finish().unwrap()
-        }
-        Coding::Brotli => {
-            let mut out = Vec::new();
-            let mut writer = brotli::CompressorWriter::new(&mut out, 4096, 5, 22);
-            writer.write_all(data).unwrap();
-            drop(writer);
-            out
-        }
-        Coding::Zstd => zstd::encode_all(data, 3).unwrap(),
-    }
+    let mut out = Vec::new();
+    let read = match coding {
+        Coding::Gzip => GzEncoder::new(data, Compression::best()).read_to_end(&mut out),
+        Coding::Deflate => ZlibEncoder::new(data, Compression::best()).read_to_end(&mut out),
+        Coding::Brotli => brotli::CompressorReader::new(data, 4096, 5, 22).read_to_end(&mut out),
+        Coding::Zstd => zstd::stream::read::Encoder::new(data, 3).unwrap().read_to_end(&mut out),
+    };
+    read.unwrap();
+    out
 }
 
 fn raw_deflate(data: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(data).unwrap();
-    encoder.finish().unwrap()
+    let mut out = Vec::new();
+    DeflateEncoder::new(data, Compression::best()).read_to_end(&mut out).unwrap();
+    out
 }
 
 const ALL: [Coding; 4] = [Coding::Gzip, Coding::Deflate, Coding::Brotli, Coding::Zstd];

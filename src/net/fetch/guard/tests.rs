@@ -16,10 +16,7 @@ fn every_spelling_of_a_private_address_is_refused() {
         let refused = check(&url(text), &AllowPrivate::No);
         assert!(matches!(refused, Err(Refusal::Address { .. })), "{text}: {refused:?}");
     }
-}
-
-#[test]
-fn only_http_and_https_are_fetched() {
+    // Only HTTP and HTTPS are fetched.
     for text in ["ftp://example.org/", "file:///etc/passwd", "gopher://example.org/", "data:,x"] {
         let refused = check(&url(text), &AllowPrivate::All);
         assert!(matches!(refused, Err(Refusal::Malformed(_))), "{text}: {refused:?}");
@@ -50,10 +47,7 @@ fn what_is_allowed_opens_its_hosts_with_their_ports_and_no_more() {
     for host in opened.split(' ') {
         assert!(check(&url(&format!("http://{host}/")), &all).is_ok(), "{host}");
     }
-}
-
-#[test]
-fn entries_must_be_host_and_port() {
+    // Entries must be host and port.
     let bad = " host host: :80 host:0 host:99999 a/b:80 u@h:80 h:1:80 h:+1 ::1:80";
     for bad in bad.split(' ') {
         assert!(AllowPrivate::only([bad]).is_err(), "{bad:?} was taken");

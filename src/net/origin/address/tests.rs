@@ -75,7 +75,7 @@ fn the_host_is_ready_where_requests_have_one() {
 }
 
 #[test]
-fn what_follows_is_put_behind_the_address_as_it_is() {
+fn what_follows_is_put_behind_the_address_as_it_is_and_all_spellings_are_one() {
     let there = |rest: &str, query: Option<&str>| below().upstream(rest, query).map(String::from);
     let base = "https://blog.example/site/";
     for (rest, query) in [
@@ -99,11 +99,7 @@ fn what_follows_is_put_behind_the_address_as_it_is() {
         assert_eq!(there(wrong, None), Err(CHARACTER), "{wrong:?}");
     }
     assert_eq!(there(&"x".repeat(MAX_URL_BYTES), None), Err(TOO_LONG));
-}
-
-#[test]
-fn all_spellings_of_an_address_are_one_and_what_the_client_wrote_is_passed_on() {
-    let there = |rest: &str, query: Option<&str>| below().upstream(rest, query).map(String::from);
+    // All spellings of an address are one, and what the client wrote is passed on.
     let plain = there("~a/atom.xml", Some("a=b%2Fc"));
     for (rest, query) in [
         ("%7ea/%61tom%2Exml", "a=b%2fc"),
@@ -240,10 +236,7 @@ fn a_page_that_leads_on_later_leads_to_its_address_here() {
         assert!(leads(kept).is_none_or(|here| !here.contains("127.0.0.1")), "{kept}");
     }
     assert_eq!(leads("0; url=https://other.example/"), None);
-}
-
-#[test]
-fn what_is_not_of_ascii_leads_to_its_address_here_too() {
+    // So does what is not of ASCII.
     let asked = url("http://127.0.0.1:9000/a");
     let leads = |name: HeaderName, value: &[u8]| {
         hosted().led_here(&name, &HeaderValue::from_bytes(value).unwrap(), &asked)
@@ -257,10 +250,7 @@ fn what_is_not_of_ascii_leads_to_its_address_here_too() {
     let refresh = [b"0; url=".as_slice(), utf8].concat();
     assert_eq!(leads(header::REFRESH, &refresh).as_deref(), Some("0;url=/%C3%BC?%C3%BC"));
     assert_eq!(leads(header::LOCATION, "https://ü.example/ü".as_bytes()), None);
-}
-
-#[test]
-fn what_no_address_has_is_not_passed_on_as_it_is() {
+    // What no address has is not passed on as it is.
     let target =
         |rest: &str, query: Option<&str>| below().target(rest, query).map(|it| it.to_string());
     let base = below().config.url.to_string();

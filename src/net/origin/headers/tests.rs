@@ -17,11 +17,15 @@ fn list(headers: &HeaderMap) -> Vec<String> {
     all
 }
 
-fn sent(pairs: &[(&str, &str)], is_trusted: bool) -> Vec<String> {
+fn to(pairs: &[(&str, &str)], host: Option<&HeaderValue>, is_trusted: bool) -> HeaderMap {
     let peer = "192.0.2.1".parse().unwrap();
     let name = &PublicName::new("https", "gw.example", false).unwrap();
     let forwarded = ForwardedFor { peer, is_trusted, name };
-    list(&to_origin(&map(pairs), None, OURS, Some(&forwarded), &Via::new("gw")))
+    to_origin(&map(pairs), host, OURS, Some(&forwarded), &Via::new("gw"))
+}
+
+fn sent(pairs: &[(&str, &str)], is_trusted: bool) -> Vec<String> {
+    list(&to(pairs, None, is_trusted))
 }
 
 const ADDED: [&str; 5] = [
@@ -79,12 +83,9 @@ fn chunked_is_the_only_coding_that_is_known() {
 
 #[test]
 fn the_origin_is_told_its_own_host() {
-    let name = &PublicName::new("https", "gw.example", false).unwrap();
-    let peer = "192.0.2.1".parse().unwrap();
-    let forwarded = ForwardedFor { peer, is_trusted: false, name };
     let host = HeaderValue::from_static("blog.example:81");
-    for asked in [map(&[("host", "gw.example")]), map(&[])] {
-        let sent = to_origin(&asked, Some(&host), OURS, Some(&forwarded), &Via::new("gw"));
+    for asked in [&[("host", "gw.example")][..], &[]] {
+        let sent = to(asked, Some(&host), false);
         assert_eq!(sent.get_all(header::HOST).iter().collect::<Vec<_>>(), [&host]);
     }
 }

@@ -21,7 +21,7 @@ fn drain(lanes: &mut Lanes) -> Vec<QueuedCall> {
 }
 
 #[test]
-fn a_host_has_a_few_calls_and_the_others_go_past_it() {
+fn a_host_has_a_few_calls_all_together_have_a_limit_and_everybody_has_a_turn() {
     let mut lanes = Lanes::default();
     for number in 0..100 {
         let standing = [Standing::Troubled, Standing::Proven, Standing::Proven][number % 3];
@@ -37,10 +37,7 @@ fn a_host_has_a_few_calls_and_the_others_go_past_it() {
     assert!(drain(&mut lanes).is_empty());
     lanes.done(&of_slow[0].key);
     assert_eq!(drain(&mut lanes).len(), 1);
-}
-
-#[test]
-fn all_hosts_together_have_a_limit_and_everybody_has_a_turn() {
+    // Everybody has a turn, and all hosts together have a limit.
     let mut lanes = Lanes::default();
     let standings = [Standing::Proven, Standing::Agreed, Standing::Troubled];
     for number in 0..600 {

@@ -112,10 +112,7 @@ fn requests_that_nobody_verifies_have_a_limit_for_each_domain() {
     table.deny(at(3), |_| Some("gone"));
     assert_eq!(table.count().pending, UNVERIFIED_PER_HOST + 2);
     table.subscribe("https://two-more.reader.example/", 4).unwrap();
-}
-
-#[test]
-fn settings_limit_all_and_those_of_one_domain() {
+    // Settings limit all, and those of one domain.
     let settings = HubSettings { subscriptions: 3, per_host: 2, ..HubSettings::default() };
     let mut table = SubscriptionTable::new(settings, Vec::new(), at(0));
     table.subscribe("https://a.reader.example/1", 0).unwrap();
@@ -142,13 +139,10 @@ fn an_answer_to_an_earlier_request_says_nothing_of_a_later_one() {
     table.verified(&task, CallbackAnswer::Taken, at(3));
     assert_eq!(table.count().active, 0);
     assert_eq!(table.begun(3)[0].1.duty, Duty::Verify(Intent::Subscribe));
-}
-
-#[test]
-fn an_end_that_nobody_verifies_does_not_displace_what_is_asked_for() {
+    // Nor does an end that nobody verifies displace what is asked for.
     let mut table = new_table();
     let end = |table: &mut SubscriptionTable, now| {
-        let request = request(Intent::Unsubscribe, "https://reader.example/a", None);
+        let request = self::request(Intent::Unsubscribe, "https://reader.example/a", None);
         table.ask(&news(), Manner::WebSub, request, None, tick(0), at(now))
     };
     table.subscribe("https://reader.example/a", 0).unwrap();
@@ -259,10 +253,7 @@ fn a_change_is_due_once_for_each_and_expired_ones_go() {
     assert!(table.due(end, |_| true).is_empty());
     let count = SubscriptionCount { delivered: 2, ..SubscriptionCount::default() };
     assert_eq!((table.count(), table.next()), (count, None));
-}
-
-#[test]
-fn a_lease_that_ends_while_its_delivery_waits_is_not_delivered() {
+    // A lease that ends while its delivery waits is not delivered.
     let mut table = new_table();
     table.subscribe("https://a.example/", 0).unwrap();
     table.agree(1);
@@ -276,6 +267,11 @@ fn a_lease_that_ends_while_its_delivery_waits_is_not_delivered() {
     let end = at(1).plus(HubSettings::default().leases.usual);
     assert!(table.begin(id, end, |_| true).is_none());
     assert_eq!(table.count().active, 0);
+    // A clock that is set back delays nobody.
+    let mut table = new_table();
+    table.subscribe("https://reader.example/a", 9000).unwrap();
+    assert!(table.due(at(8999), |_| true).is_empty());
+    assert_eq!(table.begun(20).len(), 1, "an hour and more was taken back");
 }
 
 #[test]
@@ -302,10 +298,7 @@ fn what_another_gateway_took_or_called_is_taken_in_and_the_owner_alone_calls() {
     third.adopt_stored(stored(&one), at(6));
     third.adopt_stored(Vec::new(), at(7));
     assert_eq!(third.count(), SubscriptionCount::default());
-}
-
-#[test]
-fn what_is_to_be_written_here_is_not_taken_back() {
+    // What is to be written here is not taken back.
     let mut table = new_table();
     table.subscribe("https://a.example/", 0).unwrap();
     let read = table.list(None, 9);
@@ -320,14 +313,6 @@ fn what_is_to_be_written_here_is_not_taken_back() {
     table.write();
     // Once written, what others stored later is adopted.
     assert!(table.adopt_stored(read, at(5)));
-}
-
-#[test]
-fn a_clock_that_is_set_back_delays_nobody() {
-    let mut table = new_table();
-    table.subscribe("https://reader.example/a", 9000).unwrap();
-    assert!(table.due(at(8999), |_| true).is_empty());
-    assert_eq!(table.begun(20).len(), 1, "an hour and more was taken back");
 }
 
 /// An rssCloud registration may name ten feeds, but asks its reader once.

@@ -82,16 +82,13 @@ fn feeds_are_named_and_everything_else_is_said() {
     }
     assert_eq!(said.len(), 9, "{said:#?}");
     assert!(!said.concat().contains("secret"), "{said:#?}");
-}
-
-#[test]
-fn an_address_that_is_cut_is_none() {
+    // An address that is cut is none.
     let cut = "<outline xmlUrl='https://a.example/'/>\n<outline text='B' xmlUrl='https://b.exa";
     let list = read(&format!("<opml><body>{cut}")).unwrap();
     let (endpoint, now) = (EndpointId::own("here").unwrap(), Time::from_unix(NOW));
     let (stored, config, endpoint) = (&[][..], &Config::default(), &endpoint);
     let existing = ExistingFeeds { stored, config, endpoint, now, rearrange: false, rules: None };
-    let plan = plan(&list, &existing);
+    let plan = super::plan(&list, &existing);
     assert_eq!(plan.new.len(), 1, "{plan:?}");
     assert!(refused(&plan).iter().any(|said| said.contains("ends within it")), "{plan:?}");
 }

@@ -134,7 +134,7 @@ fn what_was_done_by_hand_stays() {
 }
 
 #[test]
-fn what_was_arranged_by_hand_stays_where_it_is() {
+fn what_was_arranged_by_hand_stays_where_it_is_and_a_feed_follows_one_list_at_a_time() {
     let mut feeds = Feeds::following(&format!("{A}{B}"));
     // Another order changes nothing: folders and names are kept.
     feeds.assert_idle("ours", &format!("{B}{A}"));
@@ -150,10 +150,7 @@ fn what_was_arranged_by_hand_stays_where_it_is() {
     assert_eq!(feeds.follow("ours", B).switched.len(), 1);
     assert!(feeds.feed("a-example").is_dropped());
     assert_eq!(feeds.follow("ours", "").switched.len(), 1, "an empty list drops all");
-}
-
-#[test]
-fn a_feed_follows_one_list_at_a_time() {
+    // A feed follows one list at a time.
     let mut feeds = Feeds::default();
     let (one, other) = (folder("One", &format!("{A}{B}")), folder("Other", A));
     feeds.follow("one", &one);
@@ -223,7 +220,7 @@ fn what_cannot_be_added_is_named_with_the_reason() {
 }
 
 #[test]
-fn each_of_two_feeds_of_one_address_is_known_by_its_own() {
+fn each_of_two_feeds_of_one_address_is_known_by_its_own_and_pauses_no_other() {
     let mut feeds = Feeds::of_gate();
     feeds.carry_out(A, false, None);
     let other = FeedRecord { name: name("other"), ..feeds.stored[0].clone() };
@@ -233,6 +230,16 @@ fn each_of_two_feeds_of_one_address_is_known_by_its_own() {
         let done = feeds.assert_idle("ours", &list);
         assert!(done.done.known == 1 && done.refused.is_empty(), "{own}: {done:?}");
     }
+    // Nor does a second feed of its address pause a feed of the list.
+    let mut feeds = Feeds::following(&format!("{A}{B}"));
+    // Of feeds of one address the first one is known.
+    let own = FeedRecord { name: name("000"), list: None, ..feeds.feed("a-example").clone() };
+    feeds.stored.insert(0, own);
+    feeds.follow("ours", &format!("{A}{B}"));
+    assert_eq!(feeds.feed("a-example").standing, FeedStanding::Active);
+    feeds.follow("ours", B);
+    assert!(feeds.feed("a-example").is_dropped());
+    assert_eq!(feeds.feed("000").standing, FeedStanding::Active);
 }
 
 #[test]
@@ -246,31 +253,15 @@ fn a_list_adds_no_more_than_the_limit() {
     assert_eq!(why, "5000 feeds follow the list, which is the limit");
     let stored = Feeds::following(&format!("{A}{B}")).stored.into_iter().map(Arc::new);
     assert_eq!(rules.capacity(&stored.collect::<Vec<_>>()), LIST_FEEDS - 2);
-}
-
-#[test]
-fn a_list_at_a_public_address_adds_no_feed_of_a_host_of_the_operators_own() {
+    // One at a public address adds no feed of a host of the operator's own.
     let private = Url::parse("http://intranet.example/feed").unwrap();
     let public = Url::parse("https://a.example/").unwrap();
     for (at, adds) in [("https://b.example/", false), ("http://127.0.0.1:8000/list", true)] {
         let list = FeedRecord::new(name("ours"), at, FeedSource::Api);
         let allow = AllowPrivate::only(["intranet.example:80", "127.0.0.1:8000"]).unwrap();
-        let rules =
-            ListRules { allow, lead_scope: LeadScope::of_feed(&list), ..rules("ours", false) };
+        let rules = self::rules("ours", false);
+        let rules = ListRules { allow, lead_scope: LeadScope::of_feed(&list), ..rules };
         assert_eq!(rules.check_new(&private, &mut 9).is_ok(), adds, "{at}");
         rules.check_new(&public, &mut 9).unwrap();
     }
-}
-
-#[test]
-fn a_second_feed_of_its_address_pauses_no_feed_of_the_list() {
-    let mut feeds = Feeds::following(&format!("{A}{B}"));
-    // Of feeds of one address the first one is known.
-    let own = FeedRecord { name: name("000"), list: None, ..feeds.feed("a-example").clone() };
-    feeds.stored.insert(0, own);
-    feeds.follow("ours", &format!("{A}{B}"));
-    assert_eq!(feeds.feed("a-example").standing, FeedStanding::Active);
-    feeds.follow("ours", B);
-    assert!(feeds.feed("a-example").is_dropped());
-    assert_eq!(feeds.feed("000").standing, FeedStanding::Active);
 }
