@@ -261,10 +261,7 @@ mod tests {
         ] {
             assert_eq!(within(wanted, files), connections, "{wanted} of {files:?}");
         }
-    }
-
-    #[test]
-    fn the_soft_limit_is_raised_to_the_hard_one() {
+        // The soft limit of files is raised to the hard one.
         let limit = getrlimit(Resource::Nofile);
         // By little, since other tests are in this process.
         let lowered = Some(limit.maximum.map_or(1 << 20, |most| most - 1));

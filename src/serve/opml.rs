@@ -204,6 +204,16 @@ mod tests {
             let id = &list.outlines[0].sync.as_ref().unwrap().item.winner.id;
             assert_ne!(*id, sync.item.winner.id, "{query}");
         }
+        // Since is inclusive, and leads to the whole.
+        let entries = [entry("a", FeedStanding::Active, -50), entry("b", FeedStanding::Gone, -40)];
+        let query = format!("since={}", at(-40));
+        let text = write(&entries, asked(&query), &endpoint(), "http://x/?a&b");
+        let list = read(&text).unwrap();
+        assert_eq!(list.outlines.len(), 1);
+        assert!(list.outlines[0].is_deleted());
+        assert!(text.contains("link=\"http://x/?a&amp;b\" type=\"complete\""));
+        let rfc822 = asked("since=Fri%2C+06+Jan+2006+19%3A24%3A09+GMT");
+        assert_eq!(rfc822.since, moment("2006-01-06T19:24:09Z"));
     }
 
     /// A feed in these places: the positions of its folders, its own, and what it is called there.
@@ -267,18 +277,5 @@ mod tests {
         let since = asked(&format!("since={}", at(-90)));
         let since = write(&entries[..1], since, &endpoint(), "http://x/");
         assert_eq!(shape(&since), ["<F1>", " <F1>", "  <A>"]);
-    }
-
-    #[test]
-    fn since_is_inclusive_and_leads_to_the_whole() {
-        let entries = [entry("a", FeedStanding::Active, -50), entry("b", FeedStanding::Gone, -40)];
-        let query = format!("since={}", at(-40));
-        let text = write(&entries, asked(&query), &endpoint(), "http://x/?a&b");
-        let list = read(&text).unwrap();
-        assert_eq!(list.outlines.len(), 1);
-        assert!(list.outlines[0].is_deleted());
-        assert!(text.contains("link=\"http://x/?a&amp;b\" type=\"complete\""));
-        let rfc822 = asked("since=Fri%2C+06+Jan+2006+19%3A24%3A09+GMT");
-        assert_eq!(rfc822.since, moment("2006-01-06T19:24:09Z"));
     }
 }

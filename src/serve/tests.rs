@@ -124,7 +124,7 @@ struct Site {
 impl Site {
     /// A site with one Atom feed, `news`; see [`TestStore::with_news`].
     fn new() -> Self {
-        Self::over(TestStore::with_news())
+        Self::with(TestStore::with_news(), settings())
     }
 
     /// The same, with SUP documents.
@@ -139,10 +139,6 @@ impl Site {
     /// The same as one of several gateways.
     fn sharing() -> Self {
         Self::announcing_over(TestStore::with_news().shared())
-    }
-
-    fn over(store: TestStore) -> Self {
-        Self::with(store, settings())
     }
 
     fn with(store: TestStore, settings: ServeSettings) -> Self {

@@ -66,11 +66,7 @@ fn what_several_hold_counts_once_for_each_and_in_all() {
     assert_eq!((stage.budget.of(client(1)), stage.budget.held()), (40, (2, 40)));
     held.clear();
     assert_eq!(stage.budget.held(), (0, 0));
-}
-
-#[test]
-fn a_client_has_its_share_and_the_greatest_gives_way() {
-    let stage = Stage::new(100, 50);
+    // A client has its share, and the greatest gives way.
     let _busy = stage.busy(0..3);
     let first = stage.take(1, 0, (1, 20)).unwrap();
     let second = stage.take(1, 1, (2, 20)).unwrap();
@@ -104,10 +100,7 @@ fn a_site_has_a_share_however_many_networks_it_has() {
     held.pop();
     let _next = take(4).unwrap();
     assert!(stage.cut().is_empty());
-}
-
-#[test]
-fn nobody_gives_way_to_one_that_has_more() {
+    // Nobody gives way to one that has more.
     let stage = Stage::new(100, 50);
     let _busy = stage.busy(0..10);
     let held: Vec<_> =

@@ -331,10 +331,7 @@ mod tests {
         assert!(sparkline(&events[..5], 5, now).into_string().contains("at least 4 changes"));
         let none = sparkline(&[], 100, now).into_string();
         assert!(none.contains("0 changes") && none.matches("<path").count() == 1, "{none}");
-    }
-
-    #[test]
-    fn a_bar_is_seen_and_no_higher_than_the_picture() {
+        // A bar is seen, and no higher than the picture.
         let mut bars = [0; BARS];
         (bars[0], bars[1]) = (1, 1_000_000);
         assert_eq!(path(&bars), "M0 24v-4h3v4zM4 24v-24h3v24z");

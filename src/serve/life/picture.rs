@@ -277,10 +277,6 @@ mod tests {
     use crate::tests::PageText as _;
     use tidegate_core::model::{Interruptions, SyncId};
 
-    fn name() -> FeedName {
-        FeedName::new("news").unwrap()
-    }
-
     fn at(hours: i64) -> Time {
         Time::from_unix(1_800_000_000 + 3_600 * hours)
     }
@@ -297,7 +293,7 @@ mod tests {
     }
 
     fn drawn(life: &FeedLife) -> String {
-        figure(&name(), life, at(20)).into_string()
+        figure(&FeedName::new("news").unwrap(), life, at(20)).into_string()
     }
 
     #[test]

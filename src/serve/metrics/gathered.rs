@@ -339,10 +339,7 @@ mod tests {
              oldest_read_age_seconds 200000, poll_lag_seconds 90, polls_in_flight 1, \
              polls_waiting 2",
         );
-    }
-
-    #[test]
-    fn a_feed_that_nobody_polls_fails_in_nothing() {
+        // A feed that nobody polls fails in nothing.
         let old = FeedSummary {
             next_poll: Some(at(-90)),
             read: Some(at(-900_000)),

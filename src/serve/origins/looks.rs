@@ -309,10 +309,7 @@ mod tests {
         assert!(looks.permits.acquire((&url("http://a/"), client(4)), WAIT).await.is_ok());
         drop((held, others));
         assert_eq!((looks.permits.clients.keys(), looks.permits.sites.keys()), (0, 0));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_site_is_asked_at_a_pace_that_no_client_takes_from_another() {
+        // A site is asked at a pace.
         let (looks, site) = (Looks::new(), url("http://a/"));
         let look =
             async |last: u8| looks.acquire_permit((&site, client(last)), WAIT).await.map(drop);

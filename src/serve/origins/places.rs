@@ -351,10 +351,7 @@ mod tests {
         urls.iter().for_each(|url| demand.note_client(url, client(9), at(1)));
         demand.note_client("http://a/x", client(4), at(1));
         assert_eq!(gives_way(&demand, &urls, "http://a/x", 1), None);
-    }
-
-    #[test]
-    fn what_more_ask_for_or_the_front_page_names_comes_first() {
+        // What more ask for, or the front page names, comes first.
         let demand = FeedDemand::default();
         let urls = ["http://a/1", "http://a/2"];
         for (url, clients) in urls.iter().zip([1..=2, 1..=3]) {

@@ -147,6 +147,29 @@ async fn a_form_resolves_and_leads_back() {
         }
     }
     text(site.get("/feeds/news/conflicts?after=%00").await).await.assert_lacks(&["<script"]);
+    // One that says no decision does nothing.
+    site.store.restore("news");
+    let (tag, before) = (local::tag(&stored(&site).await), site.writes());
+    let good = format!("token={TOKEN}&item=a&etag={tag}&keep=winner");
+    let long = format!("{good}&content={}", "x".repeat(1024 * 1024));
+    for (kind, body, status) in [
+        (("x", ""), good.as_str(), 415),
+        (FORM, &long, 413),
+        (FORM, &good.replace("item=a", "item=%00"), 404),
+        (FORM, &good.replace("item=a", "item=nothing"), 404),
+        (FORM, &good.replace("winner", "what"), 400),
+        (FORM, &good.replace("winner", "new"), 422),
+    ] {
+        let answer = post(&site, &[kind, OURS], body).await;
+        assert_eq!(answer.status().as_u16(), status, "{}", body.len());
+        assert!(header(&answer, "content-security-policy").contains("frame-ancestors 'none'"));
+        let page = text(answer).await;
+        page.assert_shows(&["Nothing was changed"]);
+        page.assert_lacks(&[TOKEN]);
+    }
+    assert_eq!(site.writes(), before);
+    let other = request("POST", "/feeds/nowhere/conflicts", &[FORM, OURS], &good);
+    problem(site.ask(other).await, 404).await;
 }
 
 /// What is not edited stays: a form has a title and a text, and an item has more.
@@ -201,32 +224,6 @@ async fn an_outline_is_chosen_and_not_written_over() {
         assert_eq!(data.card.title, title);
         data.xml.assert_shows(&["https://a.example/feed"]);
     }
-}
-
-#[tokio::test]
-async fn a_form_that_says_no_decision_does_nothing() {
-    let site = site(&["a"]);
-    let (tag, before) = (local::tag(&stored(&site).await), site.writes());
-    let good = format!("token={TOKEN}&item=a&etag={tag}&keep=winner");
-    let long = format!("{good}&content={}", "x".repeat(1024 * 1024));
-    for (kind, body, status) in [
-        (("x", ""), good.as_str(), 415),
-        (FORM, &long, 413),
-        (FORM, &good.replace("item=a", "item=%00"), 404),
-        (FORM, &good.replace("item=a", "item=nothing"), 404),
-        (FORM, &good.replace("winner", "what"), 400),
-        (FORM, &good.replace("winner", "new"), 422),
-    ] {
-        let answer = post(&site, &[kind, OURS], body).await;
-        assert_eq!(answer.status().as_u16(), status, "{}", body.len());
-        assert!(header(&answer, "content-security-policy").contains("frame-ancestors 'none'"));
-        let page = text(answer).await;
-        page.assert_shows(&["Nothing was changed"]);
-        page.assert_lacks(&[TOKEN]);
-    }
-    assert_eq!(site.writes(), before);
-    let other = request("POST", "/feeds/nowhere/conflicts", &[FORM, OURS], &good);
-    problem(site.ask(other).await, 404).await;
 }
 
 #[tokio::test]

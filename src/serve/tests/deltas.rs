@@ -88,11 +88,7 @@ async fn a_delta_has_what_is_new_and_the_tag_of_the_whole() {
         let shown = ["since", "until"].map(|word| line(&said, word).to_owned());
         assert!(path == READER || shown == bounds, "{said}");
     }
-}
-
-#[tokio::test]
-async fn every_encoding_carries_the_delta_and_its_own_tag() {
-    let site = giving_all();
+    // Every encoding carries it, with its own tag.
     let base = tag(&site, READER, "zstd").await;
     let known = async |base: &str, encoding: &str| {
         let asked = [("if-none-match", base), ("a-im", "feed"), ("accept-encoding", encoding)];

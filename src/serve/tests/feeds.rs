@@ -77,6 +77,13 @@ async fn a_paused_feed_is_served_and_one_that_is_not_ready_is_to_be_asked_again(
     for path in ["/feeds/news", "/feeds/news?as=rss"] {
         assert!(header(&site.get(path).await, "content-type").contains("rss"), "{path}");
     }
+    // The list of feeds is the one that the store has.
+    let before = site.app.directory.listing().await.unwrap();
+    assert_eq!(site.get("/feeds/news").await.status(), 200);
+    let same = site.app.directory.listing().await.unwrap();
+    assert!(Arc::ptr_eq(&before, &same), "what is known of a list is found out once");
+    site.store.edit_record("news", |it| it.standing = FeedStanding::Gone);
+    assert_eq!(site.get("/feeds/news").await.status(), 410);
 }
 
 #[tokio::test]
@@ -119,15 +126,4 @@ async fn a_feed_that_changes_while_it_is_read_is_read_anew() {
         site.store.at_read("frames", change);
         has(&site, path, &["deleted gone"]).await;
     }
-}
-
-#[tokio::test]
-async fn the_list_of_feeds_is_the_one_that_the_store_has() {
-    let site = Site::new();
-    let before = site.app.directory.listing().await.unwrap();
-    assert_eq!(site.get("/feeds/news").await.status(), 200);
-    let same = site.app.directory.listing().await.unwrap();
-    assert!(Arc::ptr_eq(&before, &same), "what is known of a list is found out once");
-    site.store.edit_record("news", |it| it.standing = FeedStanding::Gone);
-    assert_eq!(site.get("/feeds/news").await.status(), 410);
 }

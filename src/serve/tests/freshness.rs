@@ -51,7 +51,7 @@ async fn the_overview_lists_the_gateways_of_a_database() {
 #[tokio::test(start_paused = true)]
 async fn each_gateway_counts_what_it_polls_and_what_is_stored() {
     let all = "{standing=\"active\"} 3";
-    let site = Site::over(TestStore::far());
+    let site = Site::with(TestStore::far(), settings());
     site.store.feed_list().await.unwrap();
     let _held = site.store.hold_reads().await;
     for (others, lines) in [

@@ -20,15 +20,36 @@ async fn described(site: &Site) -> Value {
 }
 
 const METHODS: [&str; 5] = ["get", "put", "post", "delete", "patch"];
+#[test]
+fn the_configuration_gives_away_no_path_of_a_route() {
+    let paths = ROUTES.iter().map(|route| &*route.path).chain([crate::audience::TOKEN_PATH]);
+    // The overview is at a path that none can have.
+    let first = paths.filter_map(|path| path.split('/').nth(1)).filter(|step| !step.is_empty());
+    let first: BTreeSet<&str> = first.collect();
+    let own: BTreeSet<&str> = tidegate_config::OWN_STEPS.iter().copied().collect();
+    assert!(first.is_subset(&own), "add to OWN_STEPS: {:?}", first.difference(&own));
+    // Kept for what may come to stand there.
+    let mut free = own.difference(&first);
+    assert!(free.all(|step| ["openapi.json", "subscribe"].contains(step)), "{own:?}");
+}
 
 #[tokio::test]
-async fn what_the_api_has_is_described_and_hangs_together() {
-    let document = described(&Site::new()).await;
-    let described: Vec<_> = ROUTES.iter().filter(|route| route.operations.is_some()).collect();
-    for route in &described {
+async fn anybody_may_read_which_version_answers_and_where() {
+    let site = Site::new();
+    let answer = site.get("/api/v1/openapi.json").await;
+    assert_eq!(header(&answer, "access-control-allow-origin"), "*");
+    let again = [("if-none-match", header(&answer, "etag"))];
+    assert_eq!(site.get_with("/api/v1/openapi.json", &again).await.status(), 304);
+    let document = described(&site).await;
+    assert_eq!(document["info"]["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(document["servers"][0]["url"], "https://feeds.example.org");
+    // What the API has is described.
+    let with_operations: Vec<_> =
+        ROUTES.iter().filter(|route| route.operations.is_some()).collect();
+    for route in &with_operations {
         assert!(document["paths"].get(&route.path).is_some(), "{}", route.path);
     }
-    assert_eq!(document["paths"].as_object().unwrap().len(), described.len());
+    assert_eq!(document["paths"].as_object().unwrap().len(), with_operations.len());
     let left_out = ROUTES.iter().filter(|route| route.operations.is_none());
     let left_out: BTreeSet<&str> = left_out.map(|route| &*route.path).collect();
     assert_eq!(left_out, LEFT_OUT.split(' ').collect());
@@ -65,28 +86,4 @@ async fn what_the_api_has_is_described_and_hangs_together() {
             assert_eq!(is_open, is_public, "{path}");
         }
     }
-}
-#[test]
-fn the_configuration_gives_away_no_path_of_a_route() {
-    let paths = ROUTES.iter().map(|route| &*route.path).chain([crate::audience::TOKEN_PATH]);
-    // The overview is at a path that none can have.
-    let first = paths.filter_map(|path| path.split('/').nth(1)).filter(|step| !step.is_empty());
-    let first: BTreeSet<&str> = first.collect();
-    let own: BTreeSet<&str> = tidegate_config::OWN_STEPS.iter().copied().collect();
-    assert!(first.is_subset(&own), "add to OWN_STEPS: {:?}", first.difference(&own));
-    // Kept for what may come to stand there.
-    let mut free = own.difference(&first);
-    assert!(free.all(|step| ["openapi.json", "subscribe"].contains(step)), "{own:?}");
-}
-
-#[tokio::test]
-async fn anybody_may_read_which_version_answers_and_where() {
-    let site = Site::new();
-    let answer = site.get("/api/v1/openapi.json").await;
-    assert_eq!(header(&answer, "access-control-allow-origin"), "*");
-    let again = [("if-none-match", header(&answer, "etag"))];
-    assert_eq!(site.get_with("/api/v1/openapi.json", &again).await.status(), 304);
-    let document = described(&site).await;
-    assert_eq!(document["info"]["version"], env!("CARGO_PKG_VERSION"));
-    assert_eq!(document["servers"][0]["url"], "https://feeds.example.org");
 }

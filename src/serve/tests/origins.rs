@@ -150,12 +150,7 @@ async fn where_ids_will_be_others_the_second_reader_waits_for_the_feed() {
         is_judged(one).await;
         is_judged(other).await;
         assert_eq!((front.asked(), front.made().await), ((front.if_passed(1), 1), 1));
-    }
-}
-
-#[tokio::test]
-async fn a_feed_that_is_long_in_the_making_hides_nothing() {
-    for passes in MODES {
+        // One that is long in the making hides nothing.
         let front = BlogFront::new((passes, FIRST_WAIT), WITHOUT_IDS);
         for when in ["first", "second", "third"] {
             let begun = tokio::time::Instant::now();
@@ -230,6 +225,12 @@ async fn a_feed_that_the_operator_made_takes_no_answer_of_a_reader() {
     front.site.polling.tell(&record, status);
     is_judged(front.get().await).await;
     assert_eq!(front.asked(), (0, 0), "the site was asked");
+    // Problems of a site are pages for browsers.
+    for (accept, kind) in [("text/html", "text/html"), ("*/*", "application/problem+json")] {
+        let refused = front.site.get_with("/a/../b", &[("host", HOST), ("accept", accept)]).await;
+        assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
+        assert!(header(&refused, "content-type").starts_with(kind));
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -246,15 +247,5 @@ async fn an_address_where_a_look_found_nothing_is_looked_at_again_after_a_minute
         front.is_publishers("a minute later").await;
         front.until_judged().await;
         assert_eq!((front.asked().1, front.made().await), (1, 1));
-    }
-}
-
-#[tokio::test]
-async fn problems_of_a_site_are_pages_for_browsers() {
-    let front = BlogFront::new((PassMode::Through, FIRST_WAIT), WITH_IDS);
-    for (accept, kind) in [("text/html", "text/html"), ("*/*", "application/problem+json")] {
-        let refused = front.site.get_with("/a/../b", &[("host", HOST), ("accept", accept)]).await;
-        assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
-        assert!(header(&refused, "content-type").starts_with(kind));
     }
 }

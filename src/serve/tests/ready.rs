@@ -231,11 +231,7 @@ async fn what_is_ready_counts_like_what_is_made() {
         (0..3).for_each(|_| assert!(is_ready(&of, "/feeds/news", &[])));
         assert!(is_ready(&of, "/feeds/news", &known));
     }
-}
-
-/// Over HTTP/2 a client may ask for much and take nothing: what is on its way is counted.
-#[tokio::test]
-async fn over_http_2_a_body_counts_until_it_is_taken() {
+    // Over HTTP/2 a client may ask for much and take nothing: what is on its way is counted.
     let site = Site::new();
     let of = listener(&site);
     let mut first = asking("/feeds/news", &[]);

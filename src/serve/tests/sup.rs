@@ -50,6 +50,27 @@ async fn a_document_says_what_changed_and_where_the_others_are() {
     assert_eq!((other.period, other.available), (3600, usual.available));
     assert_eq!(document(&site, "/sup.json?x=1&seconds=300").await.period, 300);
     problem(Site::new().get("/sup.json").await, 404).await;
+    // Who asks may have asked another gateway before, whose clock is not the one of this gateway.
+    let all = ["news", "other", "third"];
+    for (gateways, listed) in [(0, &all[..2]), (1, &all)] {
+        let site = Site::sharing();
+        site.store.confirm(vec![KnownGateway::default(); gateways]);
+        site.store.announce(-80, &["third"]);
+        site.store.announce(-79, &["other"]);
+        site.store.announce(-1, &["news"]);
+        assert_eq!(lists(&site, "/sup.json", listed).await.since, at(-77));
+    }
+    // A log whose old end is gone, and one that is long, are read whole.
+    let site = Site::announcing();
+    for _ in 0..700 {
+        site.store.announce(-100, &["third"]);
+    }
+    site.store.announce(-90, &["other"]);
+    site.store.announce(-1, &["news"]);
+    site.store.trim_to(30);
+    // Of `third` and `other` the time is known, since epochs followed.
+    lists(&site, "/sup.json", &["news", "other"]).await;
+    lists(&site, "/sup.json?seconds=300", &["news", "other", "third"]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -117,29 +138,4 @@ async fn a_document_claims_no_time_up_to_which_nobody_looked() {
     assert_eq!(lists(&site, "/sup.json", &["news"]).await.updated, at(199));
     site.closing.cancel();
     keeping.await.unwrap();
-}
-
-/// Who asks may have asked another gateway before, whose clock is not the one of this gateway.
-#[tokio::test]
-async fn of_several_gateways_a_document_lists_what_changed_shortly_before_it_begins() {
-    let all = ["news", "other", "third"];
-    for (gateways, listed) in [(0, &all[..2]), (1, &all)] {
-        let site = Site::sharing();
-        site.store.confirm(vec![KnownGateway::default(); gateways]);
-        site.store.announce(-80, &["third"]);
-        site.store.announce(-79, &["other"]);
-        site.store.announce(-1, &["news"]);
-        assert_eq!(lists(&site, "/sup.json", listed).await.since, at(-77));
-    }
-    // A log whose old end is gone, and one that is long, are read whole.
-    let site = Site::announcing();
-    for _ in 0..700 {
-        site.store.announce(-100, &["third"]);
-    }
-    site.store.announce(-90, &["other"]);
-    site.store.announce(-1, &["news"]);
-    site.store.trim_to(30);
-    // Of `third` and `other` the time is known, since epochs followed.
-    lists(&site, "/sup.json", &["news", "other"]).await;
-    lists(&site, "/sup.json?seconds=300", &["news", "other", "third"]).await;
 }

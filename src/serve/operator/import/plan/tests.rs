@@ -113,10 +113,7 @@ fn what_this_gateway_publishes_stands_for_its_upstream() {
         assert_eq!(place.label.text.as_deref(), Some("Mine"));
         assert!(refused(&plan)[0].contains("no upstream of that name"));
     }
-}
-
-#[test]
-fn what_the_gateway_has_is_left() {
+    // What the gateway has is left.
     let config = "[server]\npublic_url=\"https://gate.example\"\n[[feed]]\nname=\"b-example\"\n\
         url=\"https://other.example/\"\n";
     let config = config::check("f", config).unwrap().config;

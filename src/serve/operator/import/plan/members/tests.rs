@@ -85,15 +85,6 @@ impl Feeds {
     }
 }
 
-fn of<'a>(pairs: &[(&'a str, &str)]) -> BTreeMap<&'a str, String> {
-    pairs.iter().map(|(name, said)| (*name, (*said).to_owned())).collect()
-}
-
-/// How many feeds are new, placed and switched.
-fn counts(done: &ImportPlan) -> [usize; 3] {
-    [done.new.len(), done.placed.len(), done.switched.len()]
-}
-
 const A: &str = "<outline text='A' xmlUrl='https://a.example/'/>";
 const B: &str = "<outline text='B' xmlUrl='https://b.example/'/>";
 const C: &str = "<outline text='C' xmlUrl='https://c.example/'/>";
@@ -141,10 +132,10 @@ fn what_was_arranged_by_hand_stays_where_it_is_and_a_feed_follows_one_list_at_a_
     feeds.carry_out(&folder("Mine", A), true, None);
     assert_eq!(feeds.all()["a-example"], "active Mine/A");
     let renamed = format!("{A}{B}").replace("text='", "text='New ");
-    let [new, _, switched] = counts(&feeds.follow("ours", &renamed));
-    assert_eq!((new, switched), (0, 0));
+    let done = feeds.follow("ours", &renamed);
+    assert_eq!((done.new.len(), done.switched.len()), (0, 0));
     let all = [("a-example", "active Mine/A"), ("b-example", "active New B")];
-    assert_eq!(feeds.all(), of(&all));
+    assert_eq!(feeds.all(), BTreeMap::from(all.map(|(name, said)| (name, said.to_owned()))));
     feeds.assert_idle("ours", &renamed);
     // It is paused with the others all the same: it was only moved.
     assert_eq!(feeds.follow("ours", B).switched.len(), 1);
