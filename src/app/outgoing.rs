@@ -189,6 +189,9 @@ mod tests {
             assert_eq!(of(private, Some(true)), Some(false), "{private}: the operator knows");
         }
         assert_eq!(of("https://feeds.example.org", Some(false)), None);
+        // Callbacks stand below the public address.
+        let reached = reach(&Config::default(), "https://example.org/feeds/").unwrap();
+        assert_eq!(reached.callbacks, "https://example.org/feeds/websub/callback");
     }
 
     #[test]
@@ -225,11 +228,5 @@ mod tests {
         config.websub.private_callbacks = AllowPrivate::All;
         let own = calling(&config, settings, &all).unwrap();
         assert_eq!(own.callbacks.oneshot(ask()).await.unwrap().status, 204);
-    }
-
-    #[test]
-    fn callbacks_stand_below_the_public_address() {
-        let reached = reach(&Config::default(), "https://example.org/feeds/").unwrap();
-        assert_eq!(reached.callbacks, "https://example.org/feeds/websub/callback");
     }
 }

@@ -297,10 +297,7 @@ mod tests {
         ] {
             assert_eq!(is_own(&Url::parse(address).unwrap(), &config), own, "{address}");
         }
-    }
-
-    #[test]
-    fn what_is_no_address_is_the_callers_mistake() {
+        // What is no address is the caller's mistake.
         let gateway = Some("gateway".to_owned());
         let options = GatewayOptions { gateway, token_file: None, config: None, data: None };
         let found = RunningGateway::find(&options).map(|_| ());

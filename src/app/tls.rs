@@ -142,6 +142,7 @@ mod tests {
 
     #[test]
     fn files_that_change_are_read_again_and_what_is_of_no_use_changes_nothing() {
+        assert!(CertificateFiles::find(&Config::default(), NOW).unwrap().is_none());
         let folder = tempfile::tempdir().unwrap();
         certify(folder.path(), 6, 1);
         let mut files = files(folder.path());
@@ -176,10 +177,5 @@ mod tests {
             files.look(day(later));
             assert_eq!(files.warned, Some(day(later)));
         }
-    }
-
-    #[test]
-    fn without_files_there_is_no_tls() {
-        assert!(CertificateFiles::find(&Config::default(), NOW).unwrap().is_none());
     }
 }

@@ -243,27 +243,11 @@ mod tests {
 
     #[test]
     fn wrong_arguments_are_refused() {
-        for bad in [
-            "serve --listen here",
-            "serve --public-url ftp://a",
-            "serve example.org/feed",
-            "serve file:///etc/passwd",
-            "serve --colour",
-            "serve --log xml",
-            "demo --every 0s",
-            "replay",
-            "replay --without luck a",
-            "merge one",
-            "pull http://a",
-            "pull ftp://a --into d",
-            "pull http://a --into d --max-requests 1",
-            "sup",
-            "import",
-            "export a b",
-            "sup file:///a",
-            "fly",
-            "",
-        ] {
+        let wrong = "serve --listen here|serve --public-url ftp://a|serve example.org/feed|\
+                     serve file:///etc/passwd|serve --colour|serve --log xml|demo --every 0s|replay|\
+                     replay --without luck a|merge one|pull http://a|pull ftp://a --into d|\
+                     pull http://a --into d --max-requests 1|sup|import|export a b|sup file:///a|fly|";
+        for bad in wrong.split('|') {
             assert!(parse(bad).is_err(), "{bad:?} was taken");
         }
     }

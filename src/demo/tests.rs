@@ -27,10 +27,7 @@ fn accidents_come_again() {
     }
     let last = notices(u32::MAX);
     assert!(last.starts_with("<?xml"), "no step is too late");
-}
-
-#[test]
-fn every_document_is_well_formed_but_for_the_accidents() {
+    // But for these every document is well formed.
     for step in 0..200 {
         let has_accident = matches!(step % 75, 14..16 | 19..28);
         for document in script().feeds(step) {
@@ -82,14 +79,8 @@ fn the_configuration_polls_the_publisher_and_no_other_private_address() {
     let config = configuration(publisher, listen, None, token.clone());
     assert_eq!(config.server.admin_token, token);
     let urls: Vec<&str> = config.feeds.iter().map(|feed| feed.url.as_str()).collect();
-    assert_eq!(
-        urls,
-        [
-            "http://127.0.0.1:4711/lighthouse.atom",
-            "http://127.0.0.1:4711/harbour.xml",
-            "http://127.0.0.1:4711/pilots.atom"
-        ]
-    );
+    let feeds = ["lighthouse.atom", "harbour.xml", "pilots.atom"];
+    assert_eq!(urls, feeds.map(|path| format!("http://127.0.0.1:4711/{path}")));
     let publisher = AllowPrivate::only(["127.0.0.1:4711"]).unwrap();
     assert_eq!(config.polling.allow_private, publisher, "more than the publisher is allowed");
     let local = |feed: &tidegate_config::FeedConfig| feed.options.sharing.local;
@@ -98,12 +89,9 @@ fn the_configuration_polls_the_publisher_and_no_other_private_address() {
 
 #[test]
 fn the_start_says_where_to_look_in_a_few_lines() {
-    let said = welcome(
-        "127.0.0.1:4711".parse().unwrap(),
-        "http://127.0.0.1:8080",
-        Duration::from_secs(4),
-        "0123456789abcdef0123456789abcdef",
-    );
+    let (publisher, gateway) = ("127.0.0.1:4711".parse().unwrap(), "http://127.0.0.1:8080");
+    let token = "0123456789abcdef0123456789abcdef";
+    let said = welcome(publisher, gateway, Duration::from_secs(4), token);
     assert!(said.lines().count() <= 6, "two lines stand before it");
     insta::assert_snapshot!(said);
 }

@@ -2,26 +2,19 @@
 
 use super::super::{FetchAnswer, FetchBlame, FetchRequest, Fetched, Validators, services};
 use super::*;
-use crate::testing::{Publisher, all_private, response};
+use crate::testing::{Publisher, all_private, literal, response};
 use proptest::prelude::*;
 use proptest::sample::select;
 use tidegate_core::model::{Time, UserPassword};
 use tower::ServiceExt as _;
 
-fn literal(text: &str) -> SecretSource {
-    SecretSource::Literal(SecretText::new(text).unwrap())
-}
-
-fn basic() -> Login {
-    Login::Basic(UserPassword { user: literal("me"), password: literal("pässword") })
-}
-
 fn everything() -> FeedAccess {
+    let login = UserPassword { user: literal("me"), password: literal("pässword") };
     FeedAccess {
         headers: vec![("X-Api-Key".to_owned(), literal("key-hush"))],
         cookie: Some(literal("cookie-hush")),
         user_agent: Some("our reader".to_owned()),
-        login: Some(basic()),
+        login: Some(Login::Basic(login)),
         route: None,
     }
 }

@@ -3,12 +3,10 @@
 use super::*;
 use crate::fetch::Fetch;
 use crate::fetch::clients::MAX_HEADERS;
-use crate::testing::{Publisher, all_private, response};
+use crate::testing::{Publisher, all_private, document, literal, response};
 use std::io::Write as _;
 use std::time::Duration;
-use tidegate_core::model::{
-    FeedAccess, FeedName, FeedRecord, FeedSource, SecretSource, SecretText, Time,
-};
+use tidegate_core::model::{FeedAccess, FeedName, FeedRecord, FeedSource, Time};
 use tower::ServiceExt as _;
 
 fn quick() -> FetchLimits {
@@ -34,13 +32,6 @@ fn request(url: &str) -> FetchRequest {
 
 async fn ask(url: &str) -> Result<Fetched, FetchError> {
     fetch(AllowPrivate::All).oneshot(request(url)).await
-}
-
-fn document(fetched: &Fetched) -> &FetchedDocument {
-    match &fetched.answer {
-        FetchAnswer::Document(document) => document,
-        other => panic!("no document: {other:?}"),
-    }
 }
 
 fn gzip(data: &[u8]) -> Vec<u8> {
@@ -229,8 +220,7 @@ async fn cookies_live_within_one_fetch() {
     })
     .await;
     let url = publisher.url("/feed");
-    let cookie = SecretSource::Literal(SecretText::new("own=1").unwrap());
-    let access = FeedAccess { cookie: Some(cookie), ..FeedAccess::default() };
+    let access = FeedAccess { cookie: Some(literal("own=1")), ..FeedAccess::default() };
     let access = Some(RequestAccess::new(&url, &access));
     let asked = FetchRequest { access, ..request(&url) };
     let fetch = fetch(AllowPrivate::All);

@@ -1,11 +1,9 @@
 mod http2;
 
-use super::super::{
-    AllowPrivate, FetchAnswer, FetchLimits, FetchRequest, FetchSettings, Services, services,
-};
+use super::super::{AllowPrivate, FetchLimits, FetchRequest, FetchSettings, Services, services};
 use super::*;
 use crate::origin::WholeAnswer;
-use crate::testing::{Publisher, all_private, response};
+use crate::testing::{Publisher, all_private, document, response};
 use http::{HeaderMap, Method, StatusCode};
 use http_body_util::Full;
 use std::net::SocketAddr;
@@ -149,21 +147,17 @@ async fn a_poll_of_a_feed_that_a_request_made_takes_what_was_handed_over() {
     let answer = WholeAnswer { headers, body: Bytes::from_static(b"<handed/>") };
     services.passing.handover.give(&url, answer.clone());
     let fetch = |request: FetchRequest| services.fetch.clone().oneshot(request);
-    let text = |answer: &FetchAnswer| match answer {
-        FetchAnswer::Document(document) => document.bytes.clone(),
-        other => panic!("no document: {other:?}"),
-    };
     let configured = FetchRequest::whole(url.clone(), Time::from_unix(0));
     let made = FetchRequest { for_everybody: true, ..configured.clone() };
-    assert_eq!(text(&fetch(configured).await.unwrap().answer), "<asked/>");
+    assert_eq!(document(&fetch(configured).await.unwrap()).bytes, "<asked/>");
     let first = fetch(made.clone()).await.unwrap();
-    assert_eq!(text(&first.answer), "<handed/>");
+    assert_eq!(document(&first).bytes, "<handed/>");
     assert_eq!(first.validators.etag.as_deref(), Some("\"7\""));
-    assert_eq!(text(&fetch(made.clone()).await.unwrap().answer), "<asked/>");
+    assert_eq!(document(&fetch(made.clone()).await.unwrap()).bytes, "<asked/>");
     // A poll that knows an earlier document takes the answer too.
     services.passing.handover.give(&url, answer);
     let known = FetchRequest { known_wire: Some(1), ..made };
-    assert_eq!(text(&fetch(known).await.unwrap().answer), "<handed/>");
+    assert_eq!(document(&fetch(known).await.unwrap()).bytes, "<handed/>");
 }
 
 /// Starts a server that answers the first request of each connection and closes it on a second one. Counts the latter.

@@ -114,10 +114,7 @@ fn nobody_else_says_for_whom_a_request_is() {
         "x-real-ip: 198.51.100.7",
     ];
     assert_eq!(sent(&spoofed, true), told);
-}
-
-#[test]
-fn of_what_a_trusted_proxy_says_names_are_left_out() {
+    // Of what a trusted proxy says, names are left out.
     let forwarded = |value: &str| {
         let all = sent(&[("forwarded", value)], true);
         let own = "for=192.0.2.1;host=gw.example;proto=https";
