@@ -350,11 +350,8 @@ mod tests {
         maintenance.desk = Arc::new(operator_of(&gateway, &config));
         assert_eq!(pruned(&gateway, &mut maintenance, NOW).await, ["a", "b"]);
         assert!(pruned(&gateway, &mut maintenance, NOW).await.is_empty());
-    }
-
-    #[tokio::test]
-    async fn a_feed_that_cannot_be_pruned_is_tried_again_and_keeps_no_other_from_it() {
-        let (gateway, mut maintenance) = gateway().await;
+        // A feed that cannot be pruned is tried again, and keeps no other from it.
+        let (gateway, mut maintenance) = self::gateway().await;
         gateway.store.fault(StoreFault::ReadOf("texts"));
         let mut all = pruned(&gateway, &mut maintenance, NOW).await;
         assert_eq!(all.len(), 1);

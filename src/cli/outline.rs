@@ -398,10 +398,7 @@ mod tests {
         let foreign = foreign.replace("<opml", "<opml xmlns:n='urn:n'");
         let sum = merged(&ours, &foreign).unwrap();
         assert!(sum.contains("xmlns:n=\"urn:n\"") && shown(&sum) == "b!", "{sum}");
-    }
-
-    #[test]
-    fn folders_put_into_each_other_do_not_vanish() {
+        // Folders put into each other do not vanish.
         let folder = |name: &str, id: &str, version, by: &str, inner: &str| {
             let history = match version {
                 1 => "by='O'>".to_owned(),

@@ -36,10 +36,7 @@ fn accidents_come_again() {
             assert!(is_whole || goes_wrong, "{} at step {step}", document.path);
         }
     }
-}
-
-#[test]
-fn the_log_is_quiet_between_changes_and_the_notices_never_are() {
+    // The log is quiet between changes, and the notices never are.
     let quiet = (0..30).filter(|step| script().feeds(*step)[0] == script().feeds(step + 1)[0]);
     assert!(quiet.count() > 0);
     for step in (0..30).filter(|step| !(19..27).contains(step)) {

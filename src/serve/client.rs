@@ -314,10 +314,7 @@ mod tests {
             |forwarded, x| client("10.0.0.1", &[("forwarded", forwarded), ("x-forwarded-for", x)]);
         assert_eq!(both("for=192.0.2.9", "192.0.2.9"), "192.0.2.9");
         assert_eq!(both("for=203.0.113.1", "192.0.2.9"), "10.0.0.1");
-    }
-
-    #[test]
-    fn a_network_of_ipv6_is_one_client() {
+        // A network of IPv6 is one client.
         let at = |text: &str| Client::at(text.parse().unwrap());
         assert_eq!(at("2001:db8:7:8::1"), at("2001:db8:7:8:ffff::2"));
         assert_ne!(at("2001:db8:7:8::1"), at("2001:db8:7:9::1"));

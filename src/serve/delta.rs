@@ -362,10 +362,7 @@ mod tests {
         assert_eq!(of("https://me:secret@pub/"), of("https://pub/"));
         assert_eq!(of("https://me:secret@pub/"), of("https://me:other@pub/"));
         assert_ne!(of("https://me:secret@pub/"), of("https://moved/"));
-    }
-
-    #[test]
-    fn there_are_deltas_in_the_feeds_own_container_only() {
+        // There are deltas in the feed's own container only.
         for (container, own) in [(Container::Atom, true), (Container::Rss, false)] {
             let form = DocumentForm { container: Some(container), ..FORM };
             let scope = TagScope::new(&record("u"), "r", ViewKind::Sync, form, Format::Atom10);

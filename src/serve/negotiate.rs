@@ -158,6 +158,18 @@ mod tests {
             assert!(!accept(reader), "{reader}");
         }
         assert!(!prefers_html(&HeaderMap::new()));
+        // Pages are HTML unless JSON is asked for.
+        for (asked, json) in [
+            ("application/json", true),
+            ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", false),
+            ("*/*", false),
+            ("application/*", true),
+            ("text/html;q=0.5, application/json", true),
+            ("application/json;q=0", false),
+        ] {
+            assert_eq!(wants_json(&asking(header::ACCEPT, asked)), json, "{asked:?}");
+        }
+        assert!(!wants_json(&HeaderMap::new()));
     }
 
     #[test]
@@ -221,20 +233,5 @@ mod tests {
             let is_named = |token| asked.to_ascii_lowercase().contains(token) || asked.contains('*');
             proptest::prop_assert!(chosen.token().is_none_or(is_named));
         }
-    }
-
-    #[test]
-    fn html_unless_json_is_asked_for() {
-        for (asked, json) in [
-            ("application/json", true),
-            ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", false),
-            ("*/*", false),
-            ("application/*", true),
-            ("text/html;q=0.5, application/json", true),
-            ("application/json;q=0", false),
-        ] {
-            assert_eq!(wants_json(&asking(header::ACCEPT, asked)), json, "{asked:?}");
-        }
-        assert!(!wants_json(&HeaderMap::new()));
     }
 }

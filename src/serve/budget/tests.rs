@@ -140,10 +140,7 @@ fn what_frees_nothing_is_not_cut() {
     let last = stage.budget.take_anyway(holder);
     assert_eq!(stage.budget.held(), (4, 105), "how an action ended is said");
     drop(last);
-}
-
-#[test]
-fn an_action_that_is_carried_out_gives_way_to_nobody() {
+    // An action that is carried out gives way to nobody.
     let stage = Stage::new(4, 4);
     let busy = stage.busy(0..4);
     let take = |at| stage.take_for(client(1), at, (at, 1), true).unwrap();

@@ -153,6 +153,27 @@ async fn bodies_have_limits_and_keys_are_known_where_they_mean_something() {
     assert_eq!(site.call("HEAD", "/feeds?colour=1", "").await.status(), 400);
     // Where readers look, keys that nothing knows say nothing.
     assert_eq!(site.get("/feeds/news/conflicts?utm_source=x").await.status(), 200);
+    // Feeds are listed page by page.
+    let at = |query: &str| format!("https://feeds.example.org/api/v1/feeds?{query}").into();
+    for (query, names, matches, next) in [
+        ("limit=2", "dead new", 5, at("limit=2&after=new")),
+        // The feed that a page ended with may be gone by then.
+        ("limit=2&after=news2", "radio still", 5, serde_json::Value::Null),
+        ("q=RADIO&show=all&limit=3", "radio", 1, serde_json::Value::Null),
+        ("q=.xml&show=all&limit=1", "new", 4, at("q=.xml&show=all&limit=1&after=new")),
+    ] {
+        let told = site.told(&format!("/feeds?{query}")).await;
+        let shown = told["feeds"].as_array().unwrap().iter();
+        let shown: Vec<&str> = shown.map(|feed| feed["name"].as_str().unwrap()).collect();
+        assert_eq!((shown.join(" "), &told["matches"]), (names.to_owned(), &matches.into()));
+        assert_eq!(told["next"], next, "{query}");
+    }
+    // A page has an end whether a number is asked for or not.
+    (0..500)
+        .for_each(|n| site.store.set_record(&record(&format!("f{n:03}"), FeedStanding::Active)));
+    let told = site.told("/feeds").await;
+    assert_eq!((told["feeds"].as_array().unwrap().len(), &told["matches"]), (500, &505.into()));
+    assert_eq!(told["next"], at("after=f498"));
 }
 
 #[tokio::test]
@@ -221,29 +242,4 @@ async fn an_export_goes_out_piece_by_piece_and_breaks_off_where_it_fails() {
     site.closing.cancel();
     let answer = site.call("GET", "/export", "").await;
     assert!(http_body_util::BodyExt::collect(answer.into_body()).await.is_err());
-}
-
-#[tokio::test]
-async fn feeds_are_listed_page_by_page() {
-    let site = Site::new();
-    let at = |query: &str| format!("https://feeds.example.org/api/v1/feeds?{query}").into();
-    for (query, names, matches, next) in [
-        ("limit=2", "dead new", 5, at("limit=2&after=new")),
-        // The feed that a page ended with may be gone by then.
-        ("limit=2&after=news2", "radio still", 5, serde_json::Value::Null),
-        ("q=RADIO&show=all&limit=3", "radio", 1, serde_json::Value::Null),
-        ("q=.xml&show=all&limit=1", "new", 4, at("q=.xml&show=all&limit=1&after=new")),
-    ] {
-        let told = site.told(&format!("/feeds?{query}")).await;
-        let shown = told["feeds"].as_array().unwrap().iter();
-        let shown: Vec<&str> = shown.map(|feed| feed["name"].as_str().unwrap()).collect();
-        assert_eq!((shown.join(" "), &told["matches"]), (names.to_owned(), &matches.into()));
-        assert_eq!(told["next"], next, "{query}");
-    }
-    // A page has an end whether a number is asked for or not.
-    (0..500)
-        .for_each(|n| site.store.set_record(&record(&format!("f{n:03}"), FeedStanding::Active)));
-    let told = site.told("/feeds").await;
-    assert_eq!((told["feeds"].as_array().unwrap().len(), &told["matches"]), (500, &505.into()));
-    assert_eq!(told["next"], at("after=f498"));
 }

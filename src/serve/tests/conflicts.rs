@@ -201,14 +201,10 @@ async fn a_new_one_keeps_all_that_was_not_edited() {
         let kept = ["term='c'", "kept</m:x>", "rel='enclosure'", "<name>C</name>", wanted];
         version.xml.assert_shows(&kept);
     }
-}
-
-/// A form has no address of an outline, so that nobody writes a new one.
-#[tokio::test]
-async fn an_outline_is_chosen_and_not_written_over() {
+    // An outline is chosen and not written over: a form has no address of one, so that nobody writes a new one.
     let outline =
         |text: &str| outline(&format!("text='{text}' type='rss' xmlUrl='https://a.example/feed'"));
-    let site = site(&["a"]);
+    let site = self::site(&["a"]);
     edit_last(&site, |item| {
         item.shared.winner.data = outline("One");
         item.shared.conflicts = vec![version("a", "other.example", (2, -600), outline("Two"))];
@@ -259,10 +255,7 @@ async fn texts_are_shown_as_they_are_and_a_new_one_begins_with_what_lives() {
     page.assert_shows(&["name=\"title\" value=\"The harbour ", "value=\"yes\" checked"]);
     let written = page.split_once("<textarea").unwrap().1.split("</textarea>").next().unwrap();
     written.assert_shows(&["At nine in June"]);
-}
-
-#[tokio::test]
-async fn conflicts_are_counted_without_reading_them() {
+    // Conflicts are counted without reading them.
     let site = Site::new();
     site.store.edit("radio", |feed| feed.items.push(contested("radio")));
     site.metrics_with(&["tidegate_feeds_in_conflict 1", "tidegate_items_in_conflict 1"]).await;

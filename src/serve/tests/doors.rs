@@ -60,6 +60,31 @@ async fn changes_are_answered_an_epoch_a_line() {
     assert_eq!(spelled(&lines(news).await), ["1 news", "2 news"]);
     // Without a place: where the log stands.
     assert_eq!(told(&site, "/changes").await, ["3"]);
+    // A store that went back to a copy gives the same numbers out again, for something else.
+    site.store
+        .set_lineage(Lineage::new([Stretch { mark: 1, after: 0 }, Stretch { mark: 2, after: 2 }]));
+    let ids = |lines: &[Value]| -> Vec<String> {
+        lines.iter().map(|line| line["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let all = lines(site.get("/changes?after=0").await).await;
+    assert_eq!(ids(&all), ["00000001-1", "00000001-2", "00000002-3"]);
+    let last = site.get("/changes").await;
+    assert_eq!(header(&last, "x-tidegate-after"), "00000002-3");
+    for known in ["00000001-2", "00000002-2"] {
+        let next = lines(site.get(&format!("/changes?after={known}")).await).await;
+        assert_eq!(ids(&next), ["00000002-3"], "{known}");
+    }
+    // The first life went on without this one; a third is another; a number alone says nothing.
+    for strange in ["00000001-3", "00000003-1", "00000002-4", "00000001-3.1", "2", "3"] {
+        let gone = problem(site.get(&format!("/changes?after={strange}")).await, 410).await;
+        assert_eq!(gone["newest"], "00000002-3", "{strange}");
+        let mut reader = Reader::new(&site, "/events", strange).await;
+        assert_eq!(reader.event().await, format!("reset 00000002-3 {strange}"));
+    }
+    let mut reader = Reader::new(&site, "/events", "00000001-2.1").await;
+    for event in ["00000001-2.2 news", "00000001-2 other", "00000002-3 other"] {
+        assert_eq!(reader.event().await, format!("change {event}"));
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -111,33 +136,6 @@ async fn who_waits_is_answered_where_the_database_falls_silent() {
         is_retried(answer).await;
         assert_eq!(begun.elapsed().as_secs(), latest);
     }
-}
-
-#[tokio::test]
-async fn a_place_that_is_gone_or_never_was_is_said_to_be() {
-    let site = site();
-    site.store.trim_to(2);
-    let gone = problem(site.get("/changes?after=1").await, 410).await;
-    assert_eq!((&gone["oldest"], &gone["newest"]), (&Value::from(3), &Value::from("3")));
-    assert_eq!(told(&site, "/changes?after=2").await, ["3 other"]);
-    let ahead = problem(site.get("/changes?after=4").await, 410).await;
-    assert_eq!(ahead["newest"], "3");
-    for last in ["1", "2.1", "99", "0"] {
-        let mut reader = Reader::new(&site, "/events", last).await;
-        assert_eq!(reader.event().await, format!("reset 3 {last}"));
-    }
-    let mut reader = Reader::new(&site, "/events", "3.0").await;
-    assert_eq!(reader.event().await, "change 3 other");
-    let bad = site.get_with("/events", &[("last-event-id", "yesterday")]).await;
-    assert_eq!(problem(bad, 400).await["parameter"], "Last-Event-ID");
-    // Another gateway of the same database may have told of an epoch that this one has not seen yet.
-    let (site, address) = (self::site(), "/changes?after=4&wait=0");
-    problem(site.get(address).await, 410).await;
-    let elsewhere = |store: &TestStore| {
-        store.announce(0, &["news"]);
-    };
-    site.store.finds(elsewhere);
-    assert_eq!(told(&site, address).await, [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -229,36 +227,30 @@ async fn events_go_on_from_any_id_without_a_gap_and_without_one_twice() {
     assert_eq!(reader.event().await, "change 5 other");
     site.closing.cancel();
     assert_eq!(reader.block().await, None, "a gateway that ends lets go of its streams");
-}
-
-/// A store that went back to a copy gives the same numbers out again, for something else.
-#[tokio::test]
-async fn a_place_of_another_life_is_none_of_this_log() {
-    let site = site();
-    site.store
-        .set_lineage(Lineage::new([Stretch { mark: 1, after: 0 }, Stretch { mark: 2, after: 2 }]));
-    let ids = |lines: &[Value]| -> Vec<String> {
-        lines.iter().map(|line| line["id"].as_str().unwrap().to_owned()).collect()
+    // A place that is gone, or never was, is said to be.
+    let site = self::site();
+    site.store.trim_to(2);
+    let gone = problem(site.get("/changes?after=1").await, 410).await;
+    assert_eq!((&gone["oldest"], &gone["newest"]), (&Value::from(3), &Value::from("3")));
+    assert_eq!(told(&site, "/changes?after=2").await, ["3 other"]);
+    let ahead = problem(site.get("/changes?after=4").await, 410).await;
+    assert_eq!(ahead["newest"], "3");
+    for last in ["1", "2.1", "99", "0"] {
+        let mut reader = Reader::new(&site, "/events", last).await;
+        assert_eq!(reader.event().await, format!("reset 3 {last}"));
+    }
+    let mut reader = Reader::new(&site, "/events", "3.0").await;
+    assert_eq!(reader.event().await, "change 3 other");
+    let bad = site.get_with("/events", &[("last-event-id", "yesterday")]).await;
+    assert_eq!(problem(bad, 400).await["parameter"], "Last-Event-ID");
+    // Another gateway of the same database may have told of an epoch that this one has not seen yet.
+    let (site, address) = (self::site(), "/changes?after=4&wait=0");
+    problem(site.get(address).await, 410).await;
+    let elsewhere = |store: &TestStore| {
+        store.announce(0, &["news"]);
     };
-    let all = lines(site.get("/changes?after=0").await).await;
-    assert_eq!(ids(&all), ["00000001-1", "00000001-2", "00000002-3"]);
-    let last = site.get("/changes").await;
-    assert_eq!(header(&last, "x-tidegate-after"), "00000002-3");
-    for known in ["00000001-2", "00000002-2"] {
-        let next = lines(site.get(&format!("/changes?after={known}")).await).await;
-        assert_eq!(ids(&next), ["00000002-3"], "{known}");
-    }
-    // The first life went on without this one; a third is another; a number alone says nothing.
-    for strange in ["00000001-3", "00000003-1", "00000002-4", "00000001-3.1", "2", "3"] {
-        let gone = problem(site.get(&format!("/changes?after={strange}")).await, 410).await;
-        assert_eq!(gone["newest"], "00000002-3", "{strange}");
-        let mut reader = Reader::new(&site, "/events", strange).await;
-        assert_eq!(reader.event().await, format!("reset 00000002-3 {strange}"));
-    }
-    let mut reader = Reader::new(&site, "/events", "00000001-2.1").await;
-    for event in ["00000001-2.2 news", "00000001-2 other", "00000002-3 other"] {
-        assert_eq!(reader.event().await, format!("change {event}"));
-    }
+    site.store.finds(elsewhere);
+    assert_eq!(told(&site, address).await, [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -291,6 +283,23 @@ async fn a_silent_stream_says_that_it_is_there_and_where() {
     said.assert_shows(&["has not seen its database for "]);
     // Who did not wait is told what is there.
     assert_eq!(told(&site, "/changes?after=3&wait=0").await, [""; 0]);
+    // Who takes nothing loses the place.
+    let site = self::site();
+    let open = || site.app.event_streams.open_streams();
+    let mut idle = Reader::new(&site, "/events", "0").await;
+    let mut taking = Reader::new(&site, "/events", "0").await;
+    assert_eq!(idle.event().await, "change 1 news");
+    let takes = async { while taking.block().await.is_some() {} };
+    let watches = async {
+        tokio::time::sleep(Duration::from_secs(29)).await;
+        assert_eq!(open(), 2);
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(open(), 1, "more waits for the one than it takes");
+        while idle.block().await.is_some() {}
+    };
+    let begun = tokio::time::Instant::now();
+    tokio::join!(takes, watches);
+    assert_eq!((open(), begun.elapsed().as_secs()), (0, 600), "and no stream lasts for ever");
 }
 
 /// To an `EventSource` that comes back any other status than 200 would be the end.
@@ -333,24 +342,4 @@ async fn only_so_many_event_streams_are_open() {
     assert_eq!(last.block().await.unwrap(), "retry: 2000\nid: 2");
     site.closing.cancel();
     assert_eq!(last.block().await, None, "nothing more comes, though there is more to tell");
-}
-
-#[tokio::test(start_paused = true)]
-async fn who_takes_nothing_loses_the_place() {
-    let site = site();
-    let open = || site.app.event_streams.open_streams();
-    let mut idle = Reader::new(&site, "/events", "0").await;
-    let mut taking = Reader::new(&site, "/events", "0").await;
-    assert_eq!(idle.event().await, "change 1 news");
-    let takes = async { while taking.block().await.is_some() {} };
-    let watches = async {
-        tokio::time::sleep(Duration::from_secs(29)).await;
-        assert_eq!(open(), 2);
-        tokio::time::sleep(Duration::from_secs(2)).await;
-        assert_eq!(open(), 1, "more waits for the one than it takes");
-        while idle.block().await.is_some() {}
-    };
-    let begun = tokio::time::Instant::now();
-    tokio::join!(takes, watches);
-    assert_eq!((open(), begun.elapsed().as_secs()), (0, 600), "and no stream lasts for ever");
 }

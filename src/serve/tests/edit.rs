@@ -121,12 +121,8 @@ async fn conflicts_are_resolved_as_the_body_says() {
             assert_eq!((&said["conflicts"], &said["deleted"]), (&left.into(), &false.into()));
         }
     }
-}
-
-/// Fields are laid over an outline of a list, which has more to say than Atom has words for.
-#[tokio::test]
-async fn an_outline_that_is_changed_as_json_stays_one() {
-    let site = site();
+    // Fields are laid over an outline of a list, which has more to say than Atom has words for.
+    let site = self::site();
     let old = "text='Old' type='rss' xmlUrl='http://h/feed' category='/a'";
     conflicts::edit_last(&site, |item| {
         (item.shared.winner.data, item.shared.conflicts) = (conflicts::outline(old), Vec::new());

@@ -35,11 +35,7 @@ async fn a_site_hands_on_what_the_next_one_would_make_alike() {
     let mut more = next.get("/events").await.into_body();
     assert!(more.frame().await.is_some());
     assert_eq!(next.app.event_streams.open_streams(), 1);
-}
-
-/// A listener goes on whatever site is in force, and so do its connections: those of one client are its share still.
-#[tokio::test]
-async fn connections_count_at_the_next_site() {
+    // A listener goes on whatever site is in force, and so do its connections: those of one client are its share still.
     let first = site();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();

@@ -171,6 +171,25 @@ async fn for_everybody_else_the_private_feed_is_none() {
         let found = offers(gateway.ask(asked("GET", path, DIARY, &[])).await).await;
         assert_eq!(found[0]["address"], address, "{path}");
     }
+    // Nobody has the gateway ask a site as fast as they send, whether there is something or not.
+    let (gateway, site) = self::gateway(announcing());
+    let ask = async |last: u8, method: &str, url: &str| {
+        let request = asked(method, "/subscribe", url, &[]);
+        gateway.ask(with_extension(request, client(last))).await
+    };
+    for method in ["GET", "POST", "GET"] {
+        problem(ask(1, method, NOWHERE).await, 404).await;
+    }
+    assert_eq!(site.looked(), [NOWHERE], "what was not found is remembered");
+    for number in 0..50 {
+        ask(1, "POST", &format!("{NOWHERE}/{number}")).await;
+        ask(2, "GET", OTHER).await;
+    }
+    let refused = ask(1, "GET", &format!("{NOWHERE}/more")).await;
+    assert_ne!(header(&refused, "retry-after"), "0");
+    problem(refused, 429).await;
+    assert!(site.looked().len() <= 40);
+    offers(ask(4, "GET", OTHER).await).await;
 }
 
 /// The form is refused before it has a feed made. A browser shows why, and asks for another password only where readers
@@ -300,27 +319,4 @@ async fn what_is_typed_may_have_no_scheme_and_what_is_found_has_a_title() {
     gateway.store.edit_record("new", |record| record.enrolment.title = Some("Ours".to_owned()));
     let found = offers(gateway.ask(asked("GET", "/subscribe", url, &[])).await).await;
     assert_eq!(found[0]["title"], "Ours");
-}
-
-/// Nobody has the gateway ask a site as fast as they send, whether there is something or not.
-#[tokio::test(start_paused = true)]
-async fn a_site_is_asked_for_what_is_not_known_at_a_pace() {
-    let (gateway, site) = gateway(announcing());
-    let ask = async |last: u8, method: &str, url: &str| {
-        let request = asked(method, "/subscribe", url, &[]);
-        gateway.ask(with_extension(request, client(last))).await
-    };
-    for method in ["GET", "POST", "GET"] {
-        problem(ask(1, method, NOWHERE).await, 404).await;
-    }
-    assert_eq!(site.looked(), [NOWHERE], "what was not found is remembered");
-    for number in 0..50 {
-        ask(1, "POST", &format!("{NOWHERE}/{number}")).await;
-        ask(2, "GET", OTHER).await;
-    }
-    let refused = ask(1, "GET", &format!("{NOWHERE}/more")).await;
-    assert_ne!(header(&refused, "retry-after"), "0");
-    problem(refused, 429).await;
-    assert!(site.looked().len() <= 40);
-    offers(ask(4, "GET", OTHER).await).await;
 }

@@ -115,11 +115,7 @@ async fn a_change_is_listed_within_a_second_and_one_build_serves_all() {
     assert_eq!(site.store.reads_of("log"), reads, "it was there already");
     site.closing.cancel();
     keeping.await.unwrap();
-}
-
-/// Where another gateway writes, a document goes as far as was looked there.
-#[tokio::test(start_paused = true)]
-async fn a_document_claims_no_time_up_to_which_nobody_looked() {
+    // Where another gateway writes, a document goes as far as was looked there.
     let site = Site::announcing();
     site.store.announce(-2, &["news"]);
     let elsewhere = |store: &TestStore| {

@@ -76,10 +76,7 @@ fn callbacks_in_trouble_share_a_part_of_the_calls() {
     lanes.done(&begun[0].key);
     let [next] = drain(&mut lanes).try_into().unwrap();
     assert_eq!(next.key.standing, Standing::Troubled);
-}
-
-#[test]
-fn what_strangers_ask_leaves_calls_to_those_who_have_agreed_and_turns_to_what_is_new() {
+    // What strangers ask leaves calls to those who have agreed, and turns to what is new.
     let mut lanes = Lanes::default();
     for number in 0..200 {
         lanes.push(asked("stranger", "reader", number));

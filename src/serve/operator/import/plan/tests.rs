@@ -278,10 +278,7 @@ fn feeds_that_are_there_take_a_place_if_they_have_none() {
     assert_eq!(place.number, 0, "it is the outline that it was");
     // The folder that it left comes behind the new one.
     assert_eq!(moved[1].enrolment.places[0].folders[0].position, 1);
-}
-
-#[test]
-fn what_is_too_deep_or_too_often_there_is_said() {
+    // What is too deep, or too often there, is said.
     let depth = ListPlace::DEPTH + 2;
     let list = format!(
         "{}<outline text='A' xmlUrl='https://a.example/'/>{}",

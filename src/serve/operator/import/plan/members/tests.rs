@@ -122,10 +122,7 @@ fn what_was_done_by_hand_stays() {
     feeds.assert_idle("ours", "");
     feeds.assert_idle("ours", &folder("Elsewhere", &format!("{A}{C}")));
     assert_eq!(feeds.all()["c-example"], "active C");
-}
-
-#[test]
-fn what_was_arranged_by_hand_stays_where_it_is_and_a_feed_follows_one_list_at_a_time() {
+    // What was arranged by hand stays where it is.
     let mut feeds = Feeds::following(&format!("{A}{B}"));
     // Another order changes nothing: folders and names are kept.
     feeds.assert_idle("ours", &format!("{B}{A}"));
