@@ -146,10 +146,7 @@ mod tests {
             record("h-example-f-2", TWO, FeedSource::CommandLine),
         ];
         assert_eq!(assigned(&[TWO], &stored), (vec![pair(TWO, "h-example-f-2")], vec![]));
-    }
-
-    #[test]
-    fn a_feed_of_the_api_with_the_same_address_stays_as_it_is() {
+        // A feed of the API with the same address stays as it is.
         let mut api = record("chosen", ONE, FeedSource::Api);
         api.options.secret = Some(true);
         let (feeds, left_out) = assigned(&[ONE, TWO], std::slice::from_ref(&api));
@@ -178,10 +175,7 @@ mod tests {
         let said = "http://h.example/c is left out: its name h-example-c belongs to \
                     http://moved.example/new; give it a name of its own in a [[feed]] table";
         assert_eq!((feeds.len(), left_out), (1, vec![said.to_owned()]));
-    }
-
-    #[test]
-    fn one_address_under_two_names_is_said() {
+        // One address under two names is said.
         let text = "[[feed]]\nname='a'\nurl='http://x.example/'\n\
                     [[feed]]\nname='b'\nurl='http://x.example/'";
         let said = polled_twice(&tidegate_config::check("f", text).unwrap().config);

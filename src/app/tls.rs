@@ -160,13 +160,10 @@ mod tests {
         certify(folder.path(), 8, 1);
         files.look(NOW);
         assert_eq!(expires(&files), "2030-08-01T00:00:00Z");
-    }
-
-    #[test]
-    fn a_certificate_that_ends_is_warned_of_once_a_day() {
+        // A certificate that ends is warned of once a day.
         let folder = tempfile::tempdir().unwrap();
         certify(folder.path(), 1, 16);
-        let mut files = files(folder.path());
+        let mut files = self::files(folder.path());
         assert_eq!(files.warned, None, "more than two weeks are left");
         let day = |day: u64| NOW.plus(Duration::from_secs(day * 86_400));
         files.look(day(2));

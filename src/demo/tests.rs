@@ -14,7 +14,7 @@ fn the_first_documents() {
 }
 
 #[test]
-fn accidents_come_again() {
+fn accidents_come_again_and_all_else_is_well_formed() {
     let notices = |step| script().feeds(step)[1].body.clone();
     for step in [14, 15, 89, 90] {
         assert!(!notices(step).contains("</rss>"), "step {step}");

@@ -436,7 +436,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_the_first_step_below_its_path() {
+    fn a_token_is_the_first_step_below_its_path_or_leads_there() {
         for (path, found) in [
             ("/t/abc/feeds/x", Some(("abc", "/feeds/x"))),
             ("/t/abc", Some(("abc", ""))),

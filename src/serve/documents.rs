@@ -384,10 +384,29 @@ mod tests {
             assert_eq!(length(&documents, key.clone(), request(1, 1), make).await.unwrap(), 1);
             assert_eq!(is_kept(&documents, &key), is_one, "{key:?}");
         }
+        // What is of an earlier revision is not kept, and what is of none is.
+        let documents = self::documents(1024);
+        let purged = (key("a", 9).0, None);
+        for (asked, is_kept_then) in [(key("a", 9), true), (key("a", 8), false), (purged, true)] {
+            let make = async { Ok(String::new()) };
+            length(&documents, asked.clone(), request(1, 1), make).await.unwrap();
+            assert_eq!(is_kept(&documents, &asked), is_kept_then, "{asked:?}");
+        }
+        // What is asked for often stays, whoever walks through the forms of one feed.
+        let documents = self::documents(1000);
+        let make = || async { Ok(" ".repeat(100)) };
+        for _ in 0..10 {
+            length(&documents, key("often", 0), request(1, 1), make()).await.unwrap();
+        }
+        for number in 0..1000 {
+            length(&documents, key("walked", number), request(2, 1), make()).await.unwrap();
+            assert!(is_kept(&documents, &key("often", 0)), "{number}");
+            documents.kept.run_pending_tasks();
+        }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn pages_are_shown_for_a_while_and_views_until_their_feed_changes() {
+    async fn what_is_made_is_kept_for_a_while_whoever_leaves_and_nobody_waits_for_the_greedy() {
         let documents = documents(1024);
         let kind = DocumentKind::Changes(ChangeFeedForm::Atom);
         let archive = (DocumentKey { kind, ..key("a", 1).0 }, Some(Revision(1)));
@@ -437,27 +456,5 @@ mod tests {
         };
         let (first, other) = tokio::join!(ask(1), ask(2));
         assert_eq!((first.unwrap(), other.unwrap(), begun.elapsed()), (0, 0, Duration::ZERO));
-    }
-
-    #[tokio::test]
-    async fn what_is_of_an_earlier_revision_is_not_kept_and_what_is_of_none_is() {
-        let documents = documents(1024);
-        let purged = (key("a", 9).0, None);
-        for (asked, is_kept_then) in [(key("a", 9), true), (key("a", 8), false), (purged, true)] {
-            let make = async { Ok(String::new()) };
-            length(&documents, asked.clone(), request(1, 1), make).await.unwrap();
-            assert_eq!(is_kept(&documents, &asked), is_kept_then, "{asked:?}");
-        }
-        // What is asked for often stays, whoever walks through the forms of one feed.
-        let documents = self::documents(1000);
-        let make = || async { Ok(" ".repeat(100)) };
-        for _ in 0..10 {
-            length(&documents, key("often", 0), request(1, 1), make()).await.unwrap();
-        }
-        for number in 0..1000 {
-            length(&documents, key("walked", number), request(2, 1), make()).await.unwrap();
-            assert!(is_kept(&documents, &key("often", 0)), "{number}");
-            documents.kept.run_pending_tasks();
-        }
     }
 }

@@ -143,7 +143,7 @@ mod tests {
     use http::HeaderValue;
 
     #[test]
-    fn only_who_names_html_before_all_else_is_a_browser() {
+    fn pages_are_for_who_names_html_before_all_else_and_json_for_who_asks() {
         let accept = |value: &str| prefers_html(&asking(header::ACCEPT, value));
         for browser in [
             "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8",

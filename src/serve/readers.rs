@@ -326,10 +326,17 @@ mod tests {
         assert!(all.opens(&name("a"), true) && all.opens(&name("b"), false));
         assert!(!all.opens(&name("a"), false), "what is public is not its own");
         assert!(known(Vec::new()).is_empty());
-    }
-
-    #[test]
-    fn a_token_is_masked_however_it_is_spelled() {
+        // A private feed says for whom it is.
+        let feed = FeedName::new("diary").unwrap();
+        let said = |readers: Vec<ReaderAccess>| known(readers).of_private(&feed).about;
+        assert_eq!(said(Vec::new()), "no reader may see it yet");
+        let all = ReaderAccess { all_private: true, ..access("all", "x", &[]) };
+        let some = vec![access("ann", TOKEN, &["diary"]), access("bob", "y", &["b"]), all];
+        assert_eq!(said(some), "for ann, all, below /t/TOKEN/feeds/diary");
+        let many = (0..=NAMES_SHOWN).map(|n| access(&format!("r{n}"), &n.to_string(), &["diary"]));
+        let said = said(many.collect());
+        assert!(said.contains("r19 and 1 more, below") && !said.contains("r20"), "{said}");
+        // It is masked however it is spelled.
         const OTHER: &str = "Qf7bcdefghijklmnopqrs-tuv_w";
         let both = [TOKEN, OTHER].map(|token| access("ann", token, &[]));
         let readers = known(both.to_vec());
@@ -370,18 +377,5 @@ mod tests {
             assert!(held.await.unwrap());
         }
         assert!(begun.elapsed() >= WRONG_TOKEN_PAUSE);
-    }
-
-    #[test]
-    fn a_private_feed_says_for_whom_it_is() {
-        let feed = FeedName::new("diary").unwrap();
-        let said = |readers: Vec<ReaderAccess>| known(readers).of_private(&feed).about;
-        assert_eq!(said(Vec::new()), "no reader may see it yet");
-        let all = ReaderAccess { all_private: true, ..access("all", "x", &[]) };
-        let some = vec![access("ann", TOKEN, &["diary"]), access("bob", "y", &["b"]), all];
-        assert_eq!(said(some), "for ann, all, below /t/TOKEN/feeds/diary");
-        let many = (0..=NAMES_SHOWN).map(|n| access(&format!("r{n}"), &n.to_string(), &["diary"]));
-        let said = said(many.collect());
-        assert!(said.contains("r19 and 1 more, below") && !said.contains("r20"), "{said}");
     }
 }

@@ -364,25 +364,23 @@ fn header<'a>(response: &'a Response<Body>, name: &str) -> &'a str {
 }
 
 /// What a text is checked for.
-pub(super) trait PageText {
+pub(super) trait PageText: AsRef<str> {
     /// It has each of these.
-    fn assert_shows(&self, all: &[&str]);
-
-    /// It has none of these.
-    fn assert_lacks(&self, all: &[&str]);
-}
-
-impl PageText for str {
     #[track_caller]
     fn assert_shows(&self, all: &[&str]) {
-        all.iter().for_each(|part| assert!(self.contains(part), "no {part:?} in {self}"));
+        let text = self.as_ref();
+        all.iter().for_each(|part| assert!(text.contains(part), "no {part:?} in {text}"));
     }
 
+    /// It has none of these.
     #[track_caller]
     fn assert_lacks(&self, all: &[&str]) {
-        all.iter().for_each(|part| assert!(!self.contains(part), "{part:?} in {self}"));
+        let text = self.as_ref();
+        all.iter().for_each(|part| assert!(!text.contains(part), "{part:?} in {text}"));
     }
 }
+
+impl PageText for str {}
 
 /// The operator's token.
 const BEARER: (&str, &str) = ("authorization", "Bearer correct-horse");

@@ -144,10 +144,7 @@ mod tests {
         {
             assert!(!is_definite(&format!("https://a.example/{more}")), "{more}");
         }
-    }
-
-    #[test]
-    fn only_what_everybody_gets_may_be_a_feed() {
+        // Only what everybody gets may be one.
         let of = |pairs: &[(&'static str, &str)]| {
             let mut all = map(pairs);
             all.entry(header::CONTENT_TYPE)

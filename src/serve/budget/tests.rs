@@ -84,10 +84,7 @@ fn what_several_hold_counts_once_for_each_and_in_all() {
     let huge = stage.take(1, 9, (7, 1000)).unwrap();
     assert_eq!(stage.take(1, 9, (8, 1)).err(), Some(BudgetEnd::Share));
     drop(huge);
-}
-
-#[test]
-fn a_site_has_a_share_however_many_networks_it_has() {
+    // A site has a share, however many networks it has.
     let stage = Stage::with(BudgetShares { all: 8, each: 2, network: 4 });
     let _busy = stage.busy(0..6);
     let take = |network: u16| {

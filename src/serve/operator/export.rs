@@ -183,10 +183,7 @@ mod tests {
         }
         writing.await.unwrap();
         assert_eq!(came, bytes);
-    }
-
-    #[tokio::test]
-    async fn who_takes_nothing_is_not_waited_for() {
+        // Who takes nothing is not waited for.
         let (sender, stream) = mpsc::channel(1);
         let write = async |sender| {
             let mut to = writer(sender);

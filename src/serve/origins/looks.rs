@@ -279,27 +279,7 @@ mod tests {
         assert_eq!((looks.is_known(&at), looks.lead(&at)), (false, Some(lead)));
         looks.note(&at, None, NOTHING_AGE);
         assert_eq!(looks.lead(&at), None);
-    }
-
-    /// How much leave there is at a site for each of these clients in turn.
-    async fn taken(
-        permits: &ClientSitePermits,
-        site: &str,
-        clients: &[u8],
-    ) -> (Vec<usize>, Vec<ClientSitePermit>) {
-        let (site, mut counts, mut held) = (url(site), Vec::new(), Vec::new());
-        for last in clients {
-            let before = held.len();
-            while let Ok(permit) = permits.acquire((&site, client(*last)), WAIT).await {
-                held.push(permit);
-            }
-            counts.push(held.len() - before);
-        }
-        (counts, held)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn one_client_takes_no_looks_from_another() {
+        // One client takes no looks from another.
         let looks = Looks::new();
         let (counts, mut held) = taken(&looks.permits, "http://a/", &[1, 2, 3, 4, 5]).await;
         assert_eq!(counts, [2, 2, 2, 2, 0], "a site is asked eight things at once");
@@ -343,5 +323,22 @@ mod tests {
             looks.note_found(&site, client(1));
         }
         assert_eq!(looks.acquire_permit((&site, Client::Own), WAIT).await.map(drop), Ok(()));
+    }
+
+    /// How much leave there is at a site for each of these clients in turn.
+    async fn taken(
+        permits: &ClientSitePermits,
+        site: &str,
+        clients: &[u8],
+    ) -> (Vec<usize>, Vec<ClientSitePermit>) {
+        let (site, mut counts, mut held) = (url(site), Vec::new(), Vec::new());
+        for last in clients {
+            let before = held.len();
+            while let Ok(permit) = permits.acquire((&site, client(*last)), WAIT).await {
+                held.push(permit);
+            }
+            counts.push(held.len() - before);
+        }
+        (counts, held)
     }
 }

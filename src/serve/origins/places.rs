@@ -381,10 +381,7 @@ mod tests {
         demand.note_client(urls[0], client(2), at(DAY));
         demand.note_client(NEW, client(3), at(4 * DAY));
         assert_eq!(gives_way(&demand, &urls, NEW, 4 * DAY), Some(urls[0].to_owned()));
-    }
-
-    #[test]
-    fn what_subscribers_want_stays() {
+        // What subscribers want stays.
         let (demand, urls) = (FeedDemand::default(), ["http://a/1", "http://a/2"]);
         let (feeds, url) = (feeds(&urls), Url::parse(NEW).unwrap());
         let all: Vec<_> = feeds.iter().collect();

@@ -44,7 +44,7 @@ fn places(records: Vec<FeedRecord>) -> FeedPlaces {
 }
 
 #[test]
-fn feeds_of_an_origin_are_at_their_publishers_paths() {
+fn feeds_of_an_origin_are_at_their_publishers_paths_without_keys() {
     let places = places(vec![
         record("a", "https://blog.example/atom.xml"),
         record("own", "https://elsewhere.example/x"),
@@ -90,10 +90,7 @@ fn feeds_of_an_origin_are_at_their_publishers_paths() {
     let gone = FeedRecord { standing: FeedStanding::Gone, ..record("b", upstream) };
     let both = self::places(vec![asked(), gone]);
     assert_eq!(both.feed_of(&url(upstream)), Some(&name("a")));
-}
-
-#[test]
-fn the_base_of_a_feed_at_a_host_has_no_key() {
+    // The base of a feed at a host has no key.
     let site = site(OriginPlace::Host("blog.gw.example".to_owned()));
     let rules = PlaceRules { sites: vec![site], ..PlaceRules::default() };
     let mut said = record("said", "https://blog.example/a/letters.xml");

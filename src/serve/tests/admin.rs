@@ -140,7 +140,7 @@ async fn what_is_asked_is_done() {
 
 /// What is refused by its words is in the golden answers.
 #[tokio::test]
-async fn bodies_have_limits_and_keys_are_known_where_they_mean_something() {
+async fn bodies_and_pages_have_limits_and_keys_are_known_where_they_mean_something() {
     let site = Site::new();
     let (long, before) = (format!("{{\"reason\":\"{}\"}}", "x".repeat(501)), site.writes());
     let said = problem(site.call("POST", "/feeds/news/items/a/redact", &long).await, 400).await;

@@ -70,10 +70,7 @@ async fn operators_may_have_their_own_listener() {
     }
     assert_eq!(site.writes(), before);
     assert_eq!(send(about, own, cookie, "do=pause").await.status(), 303);
-}
-
-#[tokio::test]
-async fn pages_may_be_for_operators_alone() {
+    // Pages may be for operators alone.
     let closed = with(announcing(), |it| it.server.pages = PageAudience::Operators);
     let site = Site::with(store(), closed);
     let browser = [("accept", "text/html")];

@@ -164,9 +164,8 @@ async fn three(format: Format) -> Gate {
 
 #[tokio::test]
 async fn an_archive_is_answered_with_everything_that_a_feed_answer_has() {
-    for (format, media) in
-        [(Format::Atom10, "application/atom+xml"), (Format::Rss20, "application/rss+xml")]
-    {
+    let cases = [(Format::Atom10, "application/atom+xml"), (Format::Rss20, "application/rss+xml")];
+    for (format, media) in cases {
         let gate = three(format).await;
         let answer = gate.get("/feeds/news/archive/two").await;
         assert_eq!(header(&answer, "content-type"), format!("{media}; charset=utf-8"));
@@ -230,6 +229,37 @@ async fn a_deletion_stays_in_the_reader_view_until_it_is_sealed() {
     text(gate.get("/feeds/news").await).await.assert_shows(&["deleted-entry ref=\"urn:b\""]);
     gate.commit(&["a"], &[], Some("two")).await;
     text(gate.get("/feeds/news").await).await.assert_lacks(&["deleted-entry ref=\"urn:b\""]);
+    // An item that left says where it is.
+    let mut gate = Gate::within(Format::Atom10, false, None).await;
+    gate.commit(&["a"], &[], Some("first")).await;
+    gate.commit(&["b"], &[], None).await;
+    gate.get("/feeds/news/items/a").await;
+    // It leaves the ledger.
+    let snapshot = gate.store.snapshot(&news()).await.unwrap().unwrap();
+    let (mut state, now) = (snapshot.state, at(gate.seconds));
+    let known = snapshot.known.iter().find(|known| known.id.as_str() == "a").unwrap();
+    let stub = known.stub(known.history.clone(), now);
+    state.evictions.note(1, 0, now);
+    state.render_revision += 1;
+    let change = Change::of_state(news(), state.revision, now, state);
+    let change = Change { order: Some(Vec::new()), evicted: vec![stub], ..change };
+    gate.store.commit(change).await.unwrap();
+    for (path, headers) in [
+        ("/feeds/news/items/a", vec![]),
+        ("/feeds/news/items/a?version=1", vec![]),
+        ("/feeds/news/items/a", vec![("accept", "application/json")]),
+    ] {
+        let answer = gate.ask(path, &headers).await;
+        assert_eq!(answer.status(), 410, "{path}");
+        let problem: serde_json::Value = serde_json::from_str(&text(answer).await).unwrap();
+        assert_eq!(problem["archives"], format!("{FEED}/archive/first"));
+        assert_eq!(problem["published_id"], "urn:a");
+        let said = problem["detail"].as_str().unwrap();
+        said.assert_shows(&["left the complete view of the feed news at"]);
+    }
+    assert_eq!(gate.ask("/feeds/news/items/c", &[]).await.status(), 404);
+    let about = text(gate.get("/feeds/news/about").await).await;
+    about.assert_shows(&["1 of the oldest left the complete view"]);
 }
 
 #[tokio::test]
@@ -273,9 +303,8 @@ async fn what_was_dropped_is_gone_and_the_newest_archive_changes_once_more() {
     assert_eq!(shown["views"]["archive"], format!("{FEED}/archive/three"));
     // That nothing else of the newest one changes then, and how the reader view leads to it, is shown of many publishers
     // (`tests/it/history.rs`).
-    for (fresh, shown, seal) in
-        [("public, no-cache", -971, Some("four")), ("public, max-age=86400", -951, None)]
-    {
+    let cases = [("public, no-cache", -971, Some("four")), ("public, max-age=86400", -951, None)];
+    for (fresh, shown, seal) in cases {
         let answer = gate.get("/feeds/news/archive/three").await;
         assert_eq!(header(&answer, "cache-control"), fresh);
         assert_eq!(header(&answer, "last-modified"), at(shown).rfc822());
@@ -285,9 +314,8 @@ async fn what_was_dropped_is_gone_and_the_newest_archive_changes_once_more() {
 
 #[tokio::test]
 async fn only_a_complete_feed_without_tombstones_is_marked_complete() {
-    for (complete, gone, marked) in
-        [(true, vec![], true), (false, vec![], false), (true, vec!["b"], false)]
-    {
+    let cases = [(true, vec![], true), (false, vec![], false), (true, vec!["b"], false)];
+    for (complete, gone, marked) in cases {
         let mut gate = Gate::within(Format::Atom10, complete, None).await;
         gate.commit(&["a", "b"], &[], Some("one")).await;
         gate.commit(&["a"], &gone, None).await;
@@ -296,38 +324,4 @@ async fn only_a_complete_feed_without_tombstones_is_marked_complete() {
         body.assert_lacks(&["-archive"]);
         text(gate.get("/feeds/news").await).await.assert_lacks(&["fh:complete"]);
     }
-}
-
-#[tokio::test]
-async fn an_item_that_left_says_where_it_is() {
-    let mut gate = Gate::within(Format::Atom10, false, None).await;
-    gate.commit(&["a"], &[], Some("first")).await;
-    gate.commit(&["b"], &[], None).await;
-    gate.get("/feeds/news/items/a").await;
-    // It leaves the ledger.
-    let snapshot = gate.store.snapshot(&news()).await.unwrap().unwrap();
-    let (mut state, now) = (snapshot.state, at(gate.seconds));
-    let known = snapshot.known.iter().find(|known| known.id.as_str() == "a").unwrap();
-    let stub = known.stub(known.history.clone(), now);
-    state.evictions.note(1, 0, now);
-    state.render_revision += 1;
-    let change = Change::of_state(news(), state.revision, now, state);
-    let change = Change { order: Some(Vec::new()), evicted: vec![stub], ..change };
-    gate.store.commit(change).await.unwrap();
-    for (path, headers) in [
-        ("/feeds/news/items/a", vec![]),
-        ("/feeds/news/items/a?version=1", vec![]),
-        ("/feeds/news/items/a", vec![("accept", "application/json")]),
-    ] {
-        let answer = gate.ask(path, &headers).await;
-        assert_eq!(answer.status(), 410, "{path}");
-        let problem: serde_json::Value = serde_json::from_str(&text(answer).await).unwrap();
-        assert_eq!(problem["archives"], format!("{FEED}/archive/first"));
-        assert_eq!(problem["published_id"], "urn:a");
-        let said = problem["detail"].as_str().unwrap();
-        said.assert_shows(&["left the complete view of the feed news at"]);
-    }
-    assert_eq!(gate.ask("/feeds/news/items/c", &[]).await.status(), 404);
-    let about = text(gate.get("/feeds/news/about").await).await;
-    about.assert_shows(&["1 of the oldest left the complete view"]);
 }

@@ -52,7 +52,7 @@ fn verification(mode: &str, topic: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_push_is_handed_on_and_answered_the_same_whether_or_not_it_is_believed() {
+async fn a_push_is_handed_on_whether_or_not_it_is_believed_and_a_challenge_echoed() {
     let site = subscribed();
     let push = |path: &str, headers: &[(&str, &str)], body: &str| {
         site.ask(request("POST", path, headers, body))

@@ -79,13 +79,10 @@ async fn both_versions_stand_side_by_side_with_what_can_be_done() {
     let said = json(site.get_with("/feeds/news/conflicts", &accept).await).await;
     assert_eq!(said, json(site.call("GET", "/feeds/news/conflicts", "").await).await);
     insta::assert_snapshot!("contested", said);
-}
-
-#[tokio::test]
-async fn many_conflicts_are_shown_in_turn() {
+    // Many are shown in turn.
     let names: Vec<String> = (0..25).map(|n| format!("item-{n:02}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let site = site(&names);
+    let site = self::site(&names);
     site.store.edit("news", |feed| {
         let item = feed.items.last_mut().unwrap();
         let loser = item.shared.conflicts[0].clone();

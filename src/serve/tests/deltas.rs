@@ -157,10 +157,7 @@ async fn whoever_does_not_ask_or_names_no_state_gets_the_whole() {
     assert_eq!(ask(&site, READER, "*").await.status(), 304);
     let dated = [("if-modified-since", "Thu, 01 Jan 1970 00:00:00 GMT"), ("a-im", "feed")];
     assert_eq!(site.get_with(READER, &dated).await.status(), 200, "a date names no state");
-}
-
-#[tokio::test]
-async fn what_entries_cannot_say_is_said_by_the_whole() {
+    // What entries cannot say is said by the whole.
     type Edit = fn(&mut doubles::Feed);
     let nothing: Edit = |_| {};
     let cases: [(&str, Edit, u16, u16); 5] = [

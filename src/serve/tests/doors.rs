@@ -118,11 +118,7 @@ async fn a_request_waits_for_the_next_change_of_its_feeds() {
     let (answer, ()) = tokio::join!(site.get("/changes?after=6"), end);
     assert_eq!(spelled(&lines(answer).await), [""; 0]);
     assert_eq!(begun.elapsed().as_secs(), 0, "a gateway that ends keeps nobody waiting");
-}
-
-/// It learns of a change that it cannot read any more.
-#[tokio::test(start_paused = true)]
-async fn who_waits_is_answered_where_the_database_falls_silent() {
+    // Who waits is answered where the database falls silent, and learns of a change that it cannot read any more.
     for (wait, latest) in [("5", 18), ("20", 25)] {
         let (site, begun) = (site_over(TestStore::far()), tokio::time::Instant::now());
         let (address, held) = (format!("/changes?after=3&wait={wait}"), OnceLock::new());
@@ -251,6 +247,14 @@ async fn events_go_on_from_any_id_without_a_gap_and_without_one_twice() {
     };
     site.store.finds(elsewhere);
     assert_eq!(told(&site, address).await, [""; 0]);
+    // An EventSource comes back to a gateway that does not see its database: any other status than 200 would be the end.
+    let site = freshness::behind();
+    site.store.set_unseen(true);
+    let answer = site.get_with("/events", &[("accept", "text/event-stream")]).await;
+    assert_eq!(answer.status(), 200);
+    assert_eq!(header(&answer, "x-content-type-options"), "nosniff");
+    assert_eq!(text(answer).await, "retry: 20000\n: ask another gateway\n\n");
+    problem(site.get("/events").await, 503).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -300,18 +304,6 @@ async fn a_silent_stream_says_that_it_is_there_and_where() {
     let begun = tokio::time::Instant::now();
     tokio::join!(takes, watches);
     assert_eq!((open(), begun.elapsed().as_secs()), (0, 600), "and no stream lasts for ever");
-}
-
-/// To an `EventSource` that comes back any other status than 200 would be the end.
-#[tokio::test]
-async fn an_event_source_comes_back_to_a_gateway_that_does_not_see_its_database() {
-    let site = freshness::behind();
-    site.store.set_unseen(true);
-    let answer = site.get_with("/events", &[("accept", "text/event-stream")]).await;
-    assert_eq!(answer.status(), 200);
-    assert_eq!(header(&answer, "x-content-type-options"), "nosniff");
-    assert_eq!(text(answer).await, "retry: 20000\n: ask another gateway\n\n");
-    problem(site.get("/events").await, 503).await;
 }
 
 #[tokio::test]

@@ -47,25 +47,6 @@ async fn the_overview_lists_the_gateways_of_a_database() {
     site.text_for_operator("/").await.assert_lacks(&["The clock of this gateway"]);
 }
 
-/// A scrape waits for no database: nothing is read for it.
-#[tokio::test(start_paused = true)]
-async fn each_gateway_counts_what_it_polls_and_what_is_stored() {
-    let all = "{standing=\"active\"} 3";
-    let site = Site::with(TestStore::far(), settings());
-    site.store.feed_list().await.unwrap();
-    let _held = site.store.hold_reads().await;
-    for (others, lines) in [
-        (&["radio", "new", "still"][..], ["_polled 1", "_failing 1", "_with_gaps 1", all]),
-        (&["news"], ["_polled 0", "_failing 0", "_with_gaps 0", all]),
-    ] {
-        others.iter().for_each(|feed| site.polling.forget(&doubles::name(feed)));
-        let begun = tokio::time::Instant::now();
-        site.metrics_with(&lines.map(|line| format!("tidegate_feeds{line}"))).await;
-        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
-    }
-    assert_eq!(site.store.reads_of("polls"), 0);
-}
-
 #[tokio::test(start_paused = true)]
 async fn nothing_old_is_answered_while_the_database_is_not_seen() {
     let site = behind();
@@ -93,4 +74,19 @@ async fn nothing_old_is_answered_while_the_database_is_not_seen() {
         said.assert_shows(&["/readyz says why"]);
         said.assert_lacks(&["went back"]);
     }
+    // A scrape waits for no database: each gateway counts what it polls, and what is stored.
+    let all = "{standing=\"active\"} 3";
+    let site = Site::with(TestStore::far(), settings());
+    site.store.feed_list().await.unwrap();
+    let _held = site.store.hold_reads().await;
+    for (others, lines) in [
+        (&["radio", "new", "still"][..], ["_polled 1", "_failing 1", "_with_gaps 1", all]),
+        (&["news"], ["_polled 0", "_failing 0", "_with_gaps 0", all]),
+    ] {
+        others.iter().for_each(|feed| site.polling.forget(&doubles::name(feed)));
+        let begun = tokio::time::Instant::now();
+        site.metrics_with(&lines.map(|line| format!("tidegate_feeds{line}"))).await;
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    }
+    assert_eq!(site.store.reads_of("polls"), 0);
 }

@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 #[tokio::test]
-async fn a_site_hands_on_what_the_next_one_would_make_alike() {
+async fn a_site_hands_on_what_the_next_one_would_make_alike_and_what_is_open() {
     let before = site();
     assert_eq!(before.get("/feeds/news").await.status(), 200);
     let misses = |site: &Site| site.app.metrics.misses.get();

@@ -58,9 +58,8 @@ async fn who_has_a_document_is_told_that_it_is_as_it_was() {
         let (tag, is_view) = (header(&full, "etag"), VIEWS.contains(&path));
         assert_eq!(tag.starts_with("W/\""), !is_view, "{path}");
         // The tag may be that of another representation, which is as new.
-        for (encoding, known, status) in
-            [("gzip", tag, 304), ("zstd", tag, 304), ("gzip", "\"x\"", 200)]
-        {
+        let cases = [("gzip", tag, 304), ("zstd", tag, 304), ("gzip", "\"x\"", 200)];
+        for (encoding, known, status) in cases {
             let asked = [asked[0], ("accept-encoding", encoding), ("if-none-match", known)];
             let answer = site.get_with(path, &asked).await;
             assert_eq!(answer.status(), status, "{path} {known}");
@@ -90,7 +89,7 @@ async fn who_has_a_document_is_told_that_it_is_as_it_was() {
 }
 
 #[tokio::test]
-async fn sup_and_hub_are_linked_once_they_are_there() {
+async fn sup_and_hub_are_linked_and_pages_listed_where_the_operator_wants_it() {
     let neither = links(&Site::new().get("/feeds/news").await);
     neither.assert_lacks(&["sup.json", "hub", "upstream"]);
     let site = Site::with(TestStore::with_news(), announcing());
@@ -103,11 +102,7 @@ async fn sup_and_hub_are_linked_once_they_are_there() {
     assert_eq!((unchanged.status().as_u16(), links(&unchanged)), (304, said));
     let sup = format!("sup Some(\"{}\")", header(&answer, "x-sup-id"));
     text(answer).await.assert_shows(&[&sup]);
-}
-
-/// Pages copy publishers' texts with all their versions: that none is listed otherwise is in the golden answers.
-#[tokio::test]
-async fn search_engines_list_pages_where_the_operator_wants_it_alone() {
+    // Pages copy publishers' texts with all their versions: that none is listed otherwise is in the golden answers.
     let indexed = with(announcing(), |it| it.server.indexed = true);
     let (site, open) = (Site::new(), Site::with(TestStore::with_news(), indexed));
     for path in ["/recent", "/feeds/news/about", "/feeds/news?as=html"] {

@@ -93,7 +93,6 @@ async fn what_is_being_sent_stays_and_then_goes() {
     tokio::time::timeout(Duration::from_secs(30), gone).await.unwrap();
     assert!(used(&gate) > 0, "the document that is published now stays");
     // Files have a limit together.
-    let folder = tempfile::tempdir().unwrap();
     let mut gate = self::gate(Some(folder.path()), 400).await;
     let mut held = Vec::new();
     let refused = loop {

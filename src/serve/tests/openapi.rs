@@ -34,7 +34,7 @@ fn the_configuration_gives_away_no_path_of_a_route() {
 }
 
 #[tokio::test]
-async fn anybody_may_read_which_version_answers_and_where() {
+async fn anybody_may_read_the_description_which_hangs_together() {
     let site = Site::new();
     let answer = site.get("/api/v1/openapi.json").await;
     assert_eq!(header(&answer, "access-control-allow-origin"), "*");

@@ -176,13 +176,7 @@ async fn a_feed_whose_first_poll_failed_is_the_publishers() {
             }
             assert_eq!(front.asked().1, 1);
         }
-    }
-}
-
-/// How large it is, is shown where it is counted.
-#[tokio::test]
-async fn who_has_had_his_share_is_answered_all_the_same() {
-    for passes in MODES {
+        // Who has had his share is answered all the same. How large it is, is shown where it is counted.
         let front = BlogFront::new((passes, FIRST_WAIT), WITH_IDS);
         let shares = &front.site.app.origins.feed_shares;
         while shares.take_share(client(1), 100).is_ok() {}
@@ -197,20 +191,6 @@ async fn who_has_had_his_share_is_answered_all_the_same() {
             assert_eq!(front.asked(), (front.if_passed(usize::from(last)), made), "{last}");
         }
     }
-}
-
-#[tokio::test]
-async fn where_nothing_is_passed_on_an_address_leads_to_that_of_the_feed_here() {
-    let front = BlogFront::new((PassMode::Redirect, LONG_WAIT), WITH_IDS);
-    for (status, to) in
-        [(307, format!("{BLOG}moved.xml")), (301, format!("https://{HOST}/rss.xml"))]
-    {
-        let answer = front.site.get_with("/moved.xml", &[("host", HOST)]).await;
-        assert_eq!((answer.status().as_u16(), header(&answer, "location")), (status, &*to));
-    }
-    let looked = ["moved.xml", "rss.xml"].map(|path| format!("{BLOG}{path}"));
-    assert_eq!((front.blog.looked(), front.asked()), (looked.to_vec(), (0, 0)));
-    assert_eq!(front.made().await, 0);
 }
 
 #[tokio::test]
@@ -231,6 +211,16 @@ async fn a_feed_that_the_operator_made_takes_no_answer_of_a_reader() {
         assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
         assert!(header(&refused, "content-type").starts_with(kind));
     }
+    // Where nothing is passed on an address leads to that of the feed here.
+    let front = BlogFront::new((PassMode::Redirect, LONG_WAIT), WITH_IDS);
+    let cases = [(307, format!("{BLOG}moved.xml")), (301, format!("https://{HOST}/rss.xml"))];
+    for (status, to) in cases {
+        let answer = front.site.get_with("/moved.xml", &[("host", HOST)]).await;
+        assert_eq!((answer.status().as_u16(), header(&answer, "location")), (status, &*to));
+    }
+    let looked = ["moved.xml", "rss.xml"].map(|path| format!("{BLOG}{path}"));
+    assert_eq!((front.blog.looked(), front.asked()), (looked.to_vec(), (0, 0)));
+    assert_eq!(front.made().await, 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -55,9 +55,8 @@ async fn what_is_not_polled_is_not_said_to_be() {
     assert_eq!(feed_json(&status)["url"], serde_json::Value::Null);
     record_of(&mut status).options.sharing.local = false;
     let s = "it gathers s0, s1";
-    for (count, expected) in
-        [(2, s.to_owned()), (10, format!("{s}, s2, s3, s4, s5, s6, s7 and 2 more"))]
-    {
+    let cases = [(2, s.to_owned()), (10, format!("{s}, s2, s3, s4, s5, s6, s7 and 2 more"))];
+    for (count, expected) in cases {
         record_of(&mut status).options.sharing.sources =
             (0..count).map(|n| name(&format!("s{n}"))).collect();
         assert_eq!(explain::why(&status, None), expected);

@@ -248,7 +248,7 @@ async fn the_items_of_a_feed_are_listed_as_data() {
 }
 
 #[tokio::test]
-async fn a_feed_is_looked_at_and_added_changed_and_listed_by_forms() {
+async fn feeds_are_looked_at_added_changed_and_uploaded_by_forms() {
     let site = Site::new();
     let (cookie, before) = (sign_in(&site).await, site.writes());
     let of_site = ["&lt;i&gt;Posts&lt;/i&gt;", "value=\"https://site.example/%3Cb%3E/feed\""];

@@ -106,10 +106,8 @@ async fn a_private_feed_is_as_unknown_as_one_that_is_none() {
                 let unknown = ask(other).await;
                 assert_eq!(private, unknown, "{method} {feed}{below} {headers:?}");
                 if method == "GET" && headers != asks[3] {
-                    assert!(
-                        unknown.starts_with(if challenge { "401" } else { "404" }),
-                        "{unknown}"
-                    );
+                    let status = if challenge { "401" } else { "404" };
+                    assert!(unknown.starts_with(status), "{unknown}");
                     assert_eq!(unknown.contains("www-authenticate: Basic"), challenge, "{unknown}");
                     let is_page = unknown.contains("content-type: text/html");
                     assert_eq!(is_page, headers.contains(&page), "{below}: {unknown}");

@@ -171,6 +171,22 @@ async fn neither_what_was_redacted_is_ready_nor_a_delta() {
     drop(made(&of, "/feeds/news/sync", &known).await);
     assert!(is_ready(&of, "/feeds/news/sync", &known));
     assert!(!is_ready(&of, "/feeds/news/sync", &[wanted]));
+    // An answer is not given again for long, nor before it was made.
+    let site = Site::new();
+    let of = listener(&site);
+    drop(made(&of, "/feeds/news", &[]).await);
+    for (time, expected) in [(0, true), (59, true), (60, false), (-1, false)] {
+        site.clock.leap(at(time));
+        assert_eq!(is_ready(&of, "/feeds/news", &[]), expected, "{time}");
+    }
+    // Nothing is ready before the database was looked at.
+    let site = Site::sharing();
+    let of = listener(&site);
+    drop(made(&of, "/feeds/news", &[]).await);
+    site.store.set_age(Some(Duration::ZERO));
+    assert!(is_ready(&of, "/feeds/news", &[]));
+    site.store.set_age(Some(Duration::from_secs(1)));
+    assert!(!is_ready(&of, "/feeds/news", &[]));
 }
 
 #[tokio::test]
@@ -246,25 +262,6 @@ async fn what_is_ready_counts_like_what_is_made() {
     assert_eq!(site.app.bodies.held().0, 1);
     drop(ready);
     assert_eq!(site.app.bodies.held(), (0, 0));
-}
-
-#[tokio::test]
-async fn an_answer_is_not_given_again_for_long_nor_before_it_was_made_or_the_database_looked_at() {
-    let site = Site::new();
-    let of = listener(&site);
-    drop(made(&of, "/feeds/news", &[]).await);
-    for (time, expected) in [(0, true), (59, true), (60, false), (-1, false)] {
-        site.clock.leap(at(time));
-        assert_eq!(is_ready(&of, "/feeds/news", &[]), expected, "{time}");
-    }
-    // Nothing is ready before the database was looked at.
-    let site = Site::sharing();
-    let of = listener(&site);
-    drop(made(&of, "/feeds/news", &[]).await);
-    site.store.set_age(Some(Duration::ZERO));
-    assert!(is_ready(&of, "/feeds/news", &[]));
-    site.store.set_age(Some(Duration::from_secs(1)));
-    assert!(!is_ready(&of, "/feeds/news", &[]));
 }
 
 #[tokio::test]

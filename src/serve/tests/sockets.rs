@@ -56,7 +56,7 @@ fn once(request: &str) -> String {
 }
 
 #[tokio::test]
-async fn http_1_is_answered_within_limits_to_who_names_one_host() {
+async fn http_1_and_cleartext_http_2_are_answered_within_limits() {
     let (_site, at) = served(PATIENT).await;
     let (_, answer) = raw(at, &once("GET /healthz")).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("ok\n"), "{answer}");
@@ -67,12 +67,14 @@ async fn http_1_is_answered_within_limits_to_who_names_one_host() {
         assert_eq!(head.contains("content-length: "), has_length, "{head}");
         assert_eq!(head.contains("event-stream"), !has_length, "{head}");
     }
+    // Heads have limits.
     let many = "x: y\r\n".repeat(200);
     let long = format!("x: {}\r\n", "y".repeat(100_000));
     for fields in [many, long] {
         let (_, answer) = raw(at, &format!("GET / HTTP/1.1\r\nhost: x\r\n{fields}\r\n")).await;
         assert!(!answer.contains("200 OK"), "{answer}");
     }
+    // HTTP/1.1 names one host.
     for (fields, version, status) in [
         ("host: x\r\n", "1.1", 200),
         ("host: x:8080\r\n", "1.1", 200),
@@ -94,6 +96,17 @@ async fn http_1_is_answered_within_limits_to_who_names_one_host() {
     let asked = format!("{head}content-length: {length}\r\n\r\n{}", "x".repeat(length));
     let (_, answer) = raw(at, &asked).await;
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    // HTTP/2 is spoken with prior knowledge.
+    let stream = TokioIo::new(TcpStream::connect(at).await.unwrap());
+    let executor = TokioExecutor::new();
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake::<_, _, Body>(executor, stream).await.unwrap();
+    tokio::spawn(connection);
+    let path = format!("http://{at}/feeds/news");
+    let answer = sender.send_request(request("GET", &path, &[], "")).await.unwrap();
+    assert_eq!((answer.version(), answer.status().as_u16()), (http::Version::HTTP_2, 200));
+    let body = answer.into_body().collect().await.unwrap().to_bytes();
+    assert!(body.starts_with(b"Reader"));
 }
 
 #[tokio::test]

@@ -65,10 +65,7 @@ async fn credentials_go_to_the_feeds_own_origin_alone() {
         assert!(head.contains("user-agent: our reader\r\n"), "{head}");
         assert_eq!(head.matches("user-agent").count(), 1);
     }
-}
-
-#[tokio::test]
-async fn an_origin_that_wants_what_it_does_not_get_is_named() {
+    // An origin that wants what it does not get is named.
     let other = Publisher::start(|_| response("401 No", "", b"")).await;
     let elsewhere = other.url("/feed");
     let publisher = Publisher::start(move |_| {

@@ -78,10 +78,7 @@ async fn certificates_of_an_own_authority_are_believed_where_the_operator_names_
     assert!(head.starts_with("connect localhost:4433 http/1.1\r\n"), "{head}");
     let pair = data_encoding::BASE64.encode(b"me:a:b@/c").to_lowercase();
     assert!(head.contains(&format!("proxy-authorization: basic {pair}\r\n")), "{head}");
-}
-
-#[tokio::test]
-async fn a_proxy_that_gives_no_connection_is_named_without_its_credentials() {
+    // A proxy that gives no connection is named without its credentials.
     let refusing = Publisher::start(|_| response("407 Who are you", "", b"")).await;
     let route = |address: &str| Some(ProxyRoute::Proxy(with_login(address)));
     let closed = "http://127.0.0.1:1";

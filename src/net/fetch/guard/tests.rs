@@ -73,11 +73,9 @@ fn own_hosts_are_told_from_strangers() {
 #[test]
 fn the_refusal_says_what_to_do_and_hides_credentials() {
     let said = check(&url("http://me:secret@10.0.0.1/"), &AllowPrivate::No).unwrap_err();
-    assert_eq!(
-        said.to_string(),
-        "10.0.0.1 has a private address; list it in polling.allow_private as host:port if that \
-         is meant"
-    );
+    let expected = "10.0.0.1 has a private address; list it in polling.allow_private as host:port \
+                    if that is meant";
+    assert_eq!(said.to_string(), expected);
     assert_eq!(shown(&url("http://me:secret@example.org/a?b#c")), "http://example.org/a?b");
 }
 

@@ -110,19 +110,6 @@ fn no_other_server_is_asked_than_the_guard_saw() {
 }
 
 #[tokio::test]
-async fn a_body_that_the_client_breaks_is_its_own_fault() {
-    let publisher = Publisher::start(|_| Vec::new()).await;
-    let mut asked = request(&publisher.url("/"));
-    asked.method = Method::POST;
-    let pieces: [Result<Frame<Bytes>, BodyError>; 2] =
-        [Ok(Frame::data(Bytes::from_static(b"ab"))), Err("broken off".into())];
-    let body = http_body_util::StreamBody::new(futures_util::stream::iter(pieces));
-    asked.body = Some(body.boxed_unsync());
-    let error = pass(asked).await.unwrap_err();
-    assert!(matches!(error, FetchError::Unsent), "{error:?}");
-}
-
-#[tokio::test]
 async fn an_origin_that_stalls_is_given_up() {
     let stalls = b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\nSTALL";
     let publisher = Publisher::start(move |head| match head.contains("/body") {
@@ -135,6 +122,16 @@ async fn an_origin_that_stalls_is_given_up() {
     let broken = pass(request(&publisher.url("/body"))).await.unwrap();
     let error = broken.body.collect().await.unwrap_err();
     assert!(error.to_string().contains("sent nothing"), "{error}");
+    // A body that the client breaks is its own fault.
+    let publisher = Publisher::start(|_| Vec::new()).await;
+    let mut asked = request(&publisher.url("/"));
+    asked.method = Method::POST;
+    let pieces: [Result<Frame<Bytes>, BodyError>; 2] =
+        [Ok(Frame::data(Bytes::from_static(b"ab"))), Err("broken off".into())];
+    let body = http_body_util::StreamBody::new(futures_util::stream::iter(pieces));
+    asked.body = Some(body.boxed_unsync());
+    let error = pass(asked).await.unwrap_err();
+    assert!(matches!(error, FetchError::Unsent), "{error:?}");
 }
 
 #[tokio::test]

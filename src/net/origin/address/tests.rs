@@ -45,10 +45,14 @@ fn a_request_is_an_origins_by_its_path_or_its_host() {
     for host in [None, Some("gw.example"), Some("x.blog.gw.example"), Some("blog.gw.example..")] {
         assert_eq!(hosted().rest(host, "/"), None, "{host:?}");
     }
-}
-
-#[test]
-fn an_address_of_ours_or_of_the_site_has_one_there_without_its_fragment() {
+    // The host is ready where requests have one.
+    let host = |site: OriginSite| site.host().map(|host| host.to_str().unwrap().to_owned());
+    assert_eq!(host(hosted()).as_deref(), Some("127.0.0.1:9000"));
+    let usual = site_at("http://Blog.example:80/", "https://gw.example/");
+    assert_eq!(host(usual).as_deref(), Some("blog.example"));
+    // Over TLS, HTTP/2 may be used, which has no `Host`.
+    assert_eq!(host(below()), None);
+    // An address of ours, or of the site, has one there without its fragment.
     let own = named("https://gw.example/", true);
     for (site, ours, found) in [
         (hosted(), "https://blog.gw.example.:8443/a?b", Some("http://127.0.0.1:9000/a?b")),
@@ -62,16 +66,6 @@ fn an_address_of_ours_or_of_the_site_has_one_there_without_its_fragment() {
     ] {
         assert_eq!(there(&site, ours).as_deref(), found, "{ours}");
     }
-}
-
-#[test]
-fn the_host_is_ready_where_requests_have_one() {
-    let host = |site: OriginSite| site.host().map(|host| host.to_str().unwrap().to_owned());
-    assert_eq!(host(hosted()).as_deref(), Some("127.0.0.1:9000"));
-    let usual = site_at("http://Blog.example:80/", "https://gw.example/");
-    assert_eq!(host(usual).as_deref(), Some("blog.example"));
-    // Over TLS, HTTP/2 may be used, which has no `Host`.
-    assert_eq!(host(below()), None);
 }
 
 #[test]
@@ -123,18 +117,6 @@ fn what_follows_is_put_behind_the_address_as_it_is_and_all_spellings_are_one() {
 }
 
 #[test]
-fn an_address_with_a_key_is_known_by_what_is_shown_of_it() {
-    let plain = site_at("https://blog.example/", "https://gw.example");
-    assert!(!plain.shows_key(&url("https://blog.example/2026/05/atom.xml")));
-    for key in ["premium/k3Jx9QzLw8VtYp2R7mNb4cHd/feed.xml", "feed.xml?token=hunter2"] {
-        assert!(plain.shows_key(&url(&format!("https://blog.example/{key}"))), "{key}");
-    }
-    // The secret part of the operator's address does not appear in public addresses.
-    let secret = site_at("https://blog.example/a8f3c1d94be27760/", "https://gw.example");
-    assert!(!secret.shows_key(&url("https://blog.example/a8f3c1d94be27760/atom.xml")));
-}
-
-#[test]
 fn addresses_and_redirects_of_the_origin_have_one_here() {
     for (site, address, here) in [
         (below(), "https://blog.example/site/a?b", Some("https://gw.example/tide/blog/a?b")),
@@ -163,6 +145,15 @@ fn addresses_and_redirects_of_the_origin_have_one_here() {
     assert_eq!(leads("/dir/").as_deref(), Some("/dir/"));
     let evil = url("https://blog.gw.example/").join(&leads("//evil.example/x").unwrap()).unwrap();
     assert_eq!(evil.as_str(), "https://blog.gw.example//evil.example/x");
+    // An address with a key is known by what is shown of it.
+    let plain = site_at("https://blog.example/", "https://gw.example");
+    assert!(!plain.shows_key(&url("https://blog.example/2026/05/atom.xml")));
+    for key in ["premium/k3Jx9QzLw8VtYp2R7mNb4cHd/feed.xml", "feed.xml?token=hunter2"] {
+        assert!(plain.shows_key(&url(&format!("https://blog.example/{key}"))), "{key}");
+    }
+    // The secret part of the operator's address does not appear in public addresses.
+    let secret = site_at("https://blog.example/a8f3c1d94be27760/", "https://gw.example");
+    assert!(!secret.shows_key(&url("https://blog.example/a8f3c1d94be27760/atom.xml")));
 }
 
 #[test]

@@ -66,6 +66,16 @@ fn what_is_for_one_connection_is_not_passed_on() {
     let etag = ("etag", "\"a\"");
     let answered = told(&[("connection", "x-one"), ("x-one", "1"), ("alt-svc", "h3"), etag]);
     assert_eq!(answered, ["etag: \"a\"", "via: 1.1 tidegate-gw"]);
+    // Nor does our cookie pass in any direction.
+    let all = ["a=1; tidegate-session=x; b=2", "tidegate-session=y", "c=3"];
+    let cookies = self::sent(&all.map(|value| ("cookie", value)), false);
+    let cookies: Vec<_> = cookies.iter().filter(|line| line.starts_with("cookie")).collect();
+    assert_eq!(cookies, ["cookie: a=1; b=2; c=3"]);
+    let all = ["a=1; Path=/", "tidegate-session=z; Path=/", "b=2", "=tidegate-session=x"];
+    let set = map(&all.map(|value| ("set-cookie", value)));
+    let passed = to_client(set, OURS, &Via::new("gw"));
+    let passed: Vec<_> = passed.get_all(header::SET_COOKIE).iter().collect();
+    assert_eq!(passed, ["a=1; Path=/", "b=2"]);
 }
 
 #[test]
@@ -78,15 +88,6 @@ fn chunked_is_the_only_coding_that_is_known() {
     let both: [&[_]; 2] = [&["gzip", "chunked"], &["chunked", "chunked"]];
     for other in both.into_iter().chain([&["gzip, chunked"][..], &["identity"]]) {
         assert!(coded(other), "{other:?}");
-    }
-}
-
-#[test]
-fn the_origin_is_told_its_own_host() {
-    let host = HeaderValue::from_static("blog.example:81");
-    for asked in [&[("host", "gw.example")][..], &[]] {
-        let sent = to(asked, Some(&host), false);
-        assert_eq!(sent.get_all(header::HOST).iter().collect::<Vec<_>>(), [&host]);
     }
 }
 
@@ -132,17 +133,10 @@ fn nobody_else_says_for_whom_a_request_is() {
     ] {
         assert_eq!(forwarded(value), kept, "{value}");
     }
-}
-
-#[test]
-fn our_cookie_passes_in_no_direction() {
-    let all = ["a=1; tidegate-session=x; b=2", "tidegate-session=y", "c=3"];
-    let cookies = sent(&all.map(|value| ("cookie", value)), false);
-    let cookies: Vec<_> = cookies.iter().filter(|line| line.starts_with("cookie")).collect();
-    assert_eq!(cookies, ["cookie: a=1; b=2; c=3"]);
-    let all = ["a=1; Path=/", "tidegate-session=z; Path=/", "b=2", "=tidegate-session=x"];
-    let set = map(&all.map(|value| ("set-cookie", value)));
-    let passed = to_client(set, OURS, &Via::new("gw"));
-    let passed: Vec<_> = passed.get_all(header::SET_COOKIE).iter().collect();
-    assert_eq!(passed, ["a=1; Path=/", "b=2"]);
+    // The origin is told its own host.
+    let host = HeaderValue::from_static("blog.example:81");
+    for asked in [&[("host", "gw.example")][..], &[]] {
+        let sent = to(asked, Some(&host), false);
+        assert_eq!(sent.get_all(header::HOST).iter().collect::<Vec<_>>(), [&host]);
+    }
 }

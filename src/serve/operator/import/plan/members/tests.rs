@@ -205,10 +205,7 @@ fn what_cannot_be_added_is_named_with_the_reason() {
     // A feed here by its address below a token is the feed that it is.
     let own = outline(&format!("{below}/a-example"));
     feeds.assert_idle("ours", &format!("{same}{}", own.replace("'x'", "'A'")));
-}
-
-#[test]
-fn each_of_two_feeds_of_one_address_is_known_by_its_own_and_pauses_no_other() {
+    // Each of two feeds of one address is known by its own.
     let mut feeds = Feeds::of_gate();
     feeds.carry_out(A, false, None);
     let other = FeedRecord { name: name("other"), ..feeds.stored[0].clone() };
