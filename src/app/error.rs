@@ -122,7 +122,7 @@ mod tests {
     use std::io;
 
     #[test]
-    fn the_status_says_whose_fault_it_is() {
+    fn the_status_says_whose_fault_it_is_and_the_report_every_cause_once() {
         let config =
             tidegate_config::check("f", "x = 1").map_err(ConfigError::from).map_err(AppError::from);
         assert_eq!(config.map_err(|error| error.exit_status()), Err(2));
@@ -133,10 +133,7 @@ mod tests {
         assert_eq!(AppError::run("x", io::Error::other("y")).exit_status(), 1);
         let refused = |status| AppError::Refused { status, said: "no".into() }.exit_status();
         assert_eq!([400, 401, 404, 409, 503].map(refused), [2, 2, 2, 1, 1]);
-    }
-
-    #[test]
-    fn the_report_has_every_cause_once() {
+        // The report has every cause once.
         let inner = io::Error::new(io::ErrorKind::AddrInUse, "the address is in use");
         let error = AppError::run("127.0.0.1:1 cannot be listened on", inner);
         assert_eq!(error.report(), "127.0.0.1:1 cannot be listened on: the address is in use");

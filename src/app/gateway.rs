@@ -273,15 +273,18 @@ mod tests {
     use tokio::net::TcpListener;
     use tokio::time::timeout;
 
+    /// Over a store in memory.
+    fn config(server: &str, rest: &str) -> Config {
+        let text = format!("[server]\n{server}\n[store]\nkind = \"memory\"\n{rest}");
+        tidegate_config::check("t.toml", &text).unwrap().config
+    }
+
     /// Whatever cannot be stored, the token that is let in stays the one that the log says.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_reload_is_taken_as_a_whole_or_not_at_all() {
         let config = |token: &str, feeds: &str| {
-            let text = format!(
-                "[server]\nlisten = \"127.0.0.1:0\"\nadmin_token = {token:?}\n[store]\nkind = \"memory\"\n\
-                 [websub]\nhub = false\n{feeds}"
-            );
-            tidegate_config::check("t.toml", &text).unwrap().config
+            let server = format!("listen = \"127.0.0.1:0\"\nadmin_token = {token:?}");
+            self::config(&server, &format!("[websub]\nhub = false\n{feeds}"))
         };
         let (old, new) = ("the-token-that-was-before", "the-token-that-comes-then");
         let first = config(old, "");
@@ -311,10 +314,6 @@ mod tests {
     /// What is shown, the hub and where it listens change at a reload; where that fails, nothing does.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_reload_hands_over_to_another_site() {
-        let config = |server: &str, rest: &str| {
-            let text = format!("[server]\n{server}\n[store]\nkind = \"memory\"\n{rest}");
-            tidegate_config::check("t.toml", &text).unwrap().config
-        };
         let any = "listen = \"127.0.0.1:0\"";
         let other = format!("{any}\npublic_url = \"https://other.example\"");
         let store = store_of(&["a"]).real();

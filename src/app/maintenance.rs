@@ -318,11 +318,8 @@ mod tests {
         assert_eq!(pruned(&gateway, &mut maintenance, hours(12)).await, ["a"]);
         assert_eq!(commits(), 1);
         assert_eq!(gateway.store.state_of("a").window_start, Some(last));
-    }
-
-    #[tokio::test]
-    async fn a_shorter_window_goes_from_a_reload_on() {
-        let (gateway, mut maintenance) = gateway().await;
+        // A shorter window goes from a reload on.
+        let (gateway, mut maintenance) = self::gateway().await;
         let last = change_a(&gateway).await;
         let settings =
             PollSettings { window: Duration::from_secs(3600), ..PollSettings::default() };
@@ -353,11 +350,8 @@ mod tests {
         maintenance.desk = Arc::new(operator_of(&gateway, &config));
         assert_eq!(pruned(&gateway, &mut maintenance, NOW).await, ["a", "b"]);
         assert!(pruned(&gateway, &mut maintenance, NOW).await.is_empty());
-    }
-
-    #[tokio::test]
-    async fn a_feed_that_cannot_be_pruned_is_tried_again_and_keeps_no_other_from_it() {
-        let (gateway, mut maintenance) = gateway().await;
+        // A feed that cannot be pruned is tried again, and keeps no other from it.
+        let (gateway, mut maintenance) = self::gateway().await;
         gateway.store.fault(StoreFault::ReadOf("texts"));
         let mut all = pruned(&gateway, &mut maintenance, NOW).await;
         assert_eq!(all.len(), 1);
@@ -382,13 +376,8 @@ mod tests {
 
     const PAUSE: Duration = Duration::from_secs(86_400);
 
-    /// The feeds that are visited at a time; `outcome`: the result of each visit.
-    async fn visited(
-        visits: &mut FeedVisits,
-        store: &ScriptedStore,
-        now: Time,
-        outcome: fn(&str) -> bool,
-    ) -> Vec<String> {
+    /// The feeds that are visited at a time.
+    async fn visited(visits: &mut FeedVisits, store: &ScriptedStore, now: Time) -> Vec<String> {
         let feeds = store.feed_list().await.unwrap();
         let records: Vec<Arc<FeedRecord>> = feeds.values().cloned().collect();
         let seen: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -396,7 +385,7 @@ mod tests {
             let seen = Arc::clone(&seen);
             async move {
                 seen.lock().unwrap().push(record.name.to_string());
-                outcome(record.name.as_str())
+                true
             }
         };
         visits.visit_due(store, &records, (now, PAUSE), visit).await.unwrap();
@@ -406,32 +395,28 @@ mod tests {
         seen
     }
 
-    fn is_done(_: &str) -> bool {
-        true
-    }
-
     #[tokio::test]
     async fn a_feed_is_visited_again_once_it_has_changed_or_after_the_pause() {
         let (store, mut visits) = (store_of(&["a", "b", "c"]), FeedVisits::default());
-        assert_eq!(visited(&mut visits, &store, NOW, is_done).await, ["a", "b", "c"]);
+        assert_eq!(visited(&mut visits, &store, NOW).await, ["a", "b", "c"]);
         let early = NOW.plus(PAUSE / 2 - Duration::from_secs(1));
-        assert!(visited(&mut visits, &store, early, is_done).await.is_empty());
+        assert!(visited(&mut visits, &store, early).await.is_empty());
         let mut snapshot = Snapshot::untouched(Format::Atom10, NOW);
         snapshot.state.revision = Revision(1);
         store.set_state(&name("b"), snapshot.state, None);
-        assert_eq!(visited(&mut visits, &store, early, is_done).await, ["b"]);
+        assert_eq!(visited(&mut visits, &store, early).await, ["b"]);
         store.edit_record("c", |it| it.options.items = Some(2000));
-        assert_eq!(visited(&mut visits, &store, early, is_done).await, ["c"]);
+        assert_eq!(visited(&mut visits, &store, early).await, ["c"]);
         // The first has its turn at the beginning of the second half.
         let half = NOW.plus(PAUSE / 2);
-        assert_eq!(visited(&mut visits, &store, half, is_done).await, ["a"]);
+        assert_eq!(visited(&mut visits, &store, half).await, ["a"]);
         let late = half.plus(PAUSE);
-        assert_eq!(visited(&mut visits, &store, late, is_done).await, ["a", "b", "c"]);
+        assert_eq!(visited(&mut visits, &store, late).await, ["a", "b", "c"]);
         // What left is new when it comes back.
         let gone = store.remove_record(&name("a"));
-        assert!(visited(&mut visits, &store, late, is_done).await.is_empty());
+        assert!(visited(&mut visits, &store, late).await.is_empty());
         store.set_record(&gone);
-        assert_eq!(visited(&mut visits, &store, late, is_done).await, ["a"]);
+        assert_eq!(visited(&mut visits, &store, late).await, ["a"]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -139,20 +139,14 @@ mod tests {
         let stored = both.iter().map(|(url, name)| record(name, url, FeedSource::CommandLine));
         assert_eq!(assigned(&[TWO], &stored.collect::<Vec<_>>()), (both[1..].to_vec(), vec![]));
         assert_eq!(assigned(&[TWO], &[]).0, both[1..]);
-    }
-
-    #[test]
-    fn the_store_keeps_the_name_of_an_address() {
+        // The store keeps the name of an address.
         // Numbered by an earlier version.
         let stored = [
             record("h-example-f", ONE, FeedSource::CommandLine),
             record("h-example-f-2", TWO, FeedSource::CommandLine),
         ];
         assert_eq!(assigned(&[TWO], &stored), (vec![pair(TWO, "h-example-f-2")], vec![]));
-    }
-
-    #[test]
-    fn a_feed_of_the_api_with_the_same_address_stays_as_it_is() {
+        // A feed of the API with the same address stays as it is.
         let mut api = record("chosen", ONE, FeedSource::Api);
         api.options.secret = Some(true);
         let (feeds, left_out) = assigned(&[ONE, TWO], std::slice::from_ref(&api));
@@ -167,33 +161,21 @@ mod tests {
 
     #[test]
     fn a_name_that_is_another_feeds_gets_a_hash() {
-        // Made for the other's address, or chosen for it in the file.
-        for (url, stored) in [
-            (
-                "http://h.example/a/b",
-                record("h-example-a-b", "http://h.example/a.b", FeedSource::CommandLine),
-            ),
-            (
-                "http://h.example/a/b",
-                record("h-example-a-b", "http://x.example/", FeedSource::File),
-            ),
+        let url = "http://h.example/a/b";
+        for stored in [
+            record("h-example-a-b", "http://h.example/a.b", FeedSource::CommandLine),
+            record("h-example-a-b", "http://x.example/", FeedSource::File),
         ] {
             let (feeds, _) = assigned(&[url], &[stored]);
             assert!(feeds[0].1.starts_with("h-example-a-b-"), "{feeds:?}");
         }
-    }
-
-    #[test]
-    fn a_feed_whose_name_has_another_address_is_left_out_and_the_others_start() {
+        // One whose name has another address is left out, and the others start.
         let stored = [record("h-example-c", "http://moved.example/new", FeedSource::Api)];
         let (feeds, left_out) = assigned(&["http://h.example/c", TWO], &stored);
         let said = "http://h.example/c is left out: its name h-example-c belongs to \
                     http://moved.example/new; give it a name of its own in a [[feed]] table";
         assert_eq!((feeds.len(), left_out), (1, vec![said.to_owned()]));
-    }
-
-    #[test]
-    fn one_address_under_two_names_is_said() {
+        // One address under two names is said.
         let text = "[[feed]]\nname='a'\nurl='http://x.example/'\n\
                     [[feed]]\nname='b'\nurl='http://x.example/'";
         let said = polled_twice(&tidegate_config::check("f", text).unwrap().config);

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn public_addresses_are_reached_and_others_by_own_hosts_alone() {
+    fn who_reaches_the_gateway_and_what_its_hub_may_call_is_found_out() {
         for public in ["https://feeds.example.org", "http://1.1.1.1:8080", "https://[2a00::1]/x"] {
             assert_eq!(of(public, None), Some(false), "{public}");
         }
@@ -189,10 +189,10 @@ mod tests {
             assert_eq!(of(private, Some(true)), Some(false), "{private}: the operator knows");
         }
         assert_eq!(of("https://feeds.example.org", Some(false)), None);
-    }
-
-    #[test]
-    fn the_hub_has_its_own_limits_and_its_own_leave_to_call_private_addresses() {
+        // Callbacks stand below the public address.
+        let reached = reach(&Config::default(), "https://example.org/feeds/").unwrap();
+        assert_eq!(reached.callbacks, "https://example.org/feeds/websub/callback");
+        // The hub has its own limits, and its own leave to call private addresses.
         let mut config = Config::default();
         (config.websub.subscriptions, config.websub.subscriptions_per_host) = (7, 3);
         config.polling.allow_private = AllowPrivate::All;
@@ -225,11 +225,5 @@ mod tests {
         config.websub.private_callbacks = AllowPrivate::All;
         let own = calling(&config, settings, &all).unwrap();
         assert_eq!(own.callbacks.oneshot(ask()).await.unwrap().status, 204);
-    }
-
-    #[test]
-    fn callbacks_stand_below_the_public_address() {
-        let reached = reach(&Config::default(), "https://example.org/feeds/").unwrap();
-        assert_eq!(reached.callbacks, "https://example.org/feeds/websub/callback");
     }
 }

@@ -130,10 +130,8 @@ mod tests {
             let mut out = Vec::new();
             print(&mut out, &report, json).unwrap();
             let said = String::from_utf8(out).unwrap();
-            assert!(
-                !said.contains(|c: char| c != '\n' && c.is_control() || c == '\u{202e}'),
-                "{said:?}"
-            );
+            let acts = |c: char| c != '\n' && c.is_control() || c == '\u{202e}';
+            assert!(!said.contains(acts), "{said:?}");
             assert_eq!(said.lines().count(), if json { 1 } else { 4 }, "{said:?}");
         }
     }

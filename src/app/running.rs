@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gateway_is_asked_where_it_listens_for_administration() {
+    fn a_gateway_is_asked_where_it_listens_and_a_token_goes_to_no_stranger() {
         let found = |server: &str| {
             let text = format!("[server]\n{}", server.replace(", ", "\n"));
             administered(&tidegate_config::check("f", &text).unwrap().config.server)
@@ -280,10 +280,7 @@ mod tests {
             assert_eq!(found(server).unwrap().as_str(), address, "{server}");
         }
         assert!(found("listen = '127.0.0.1:0'").is_err());
-    }
-
-    #[test]
-    fn a_token_goes_to_no_stranger() {
+        // A token goes to no stranger.
         let mut config = Config::default();
         config.server.public_url = Some("https://feeds.example.org/below".to_owned());
         for (address, own) in [
@@ -297,10 +294,7 @@ mod tests {
         ] {
             assert_eq!(is_own(&Url::parse(address).unwrap(), &config), own, "{address}");
         }
-    }
-
-    #[test]
-    fn what_is_no_address_is_the_callers_mistake() {
+        // What is no address is the caller's mistake.
         let gateway = Some("gateway".to_owned());
         let options = GatewayOptions { gateway, token_file: None, config: None, data: None };
         let found = RunningGateway::find(&options).map(|_| ());

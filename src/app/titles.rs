@@ -122,7 +122,7 @@ mod tests {
     use super::*;
     use crate::app::gateway::operator_of;
     use tidegate_config::Config;
-    use tidegate_core::model::{Context, FeedState, Format, Skeleton, SkeletonSlots, Snapshot};
+    use tidegate_core::model::{Context, FeedState, Format, Skeleton, SkeletonSlots};
     use tidegate_poll::testing::double::{NOW, StoreFault, name, store_of};
     use tidegate_poll::testing::gateway::{Gateway, Publisher};
     use tidegate_store::testing::ScriptedFeed;
@@ -137,20 +137,6 @@ mod tests {
         (is_written, read)
     }
 
-    /// A feed that has nothing but a title.
-    fn titled(state: FeedState, title: String) -> ScriptedFeed {
-        let skeleton = Skeleton {
-            format: state.format,
-            text: String::new(),
-            slots: SkeletonSlots::default(),
-            context: Context::default(),
-            title,
-            link: None,
-        };
-        let (skeleton, order) = (Some(skeleton), Vec::new());
-        ScriptedFeed { state, skeleton, order, items: Vec::new(), events: Vec::new() }
-    }
-
     fn read(feeds: &[&str]) -> (bool, Vec<String>) {
         (true, feeds.iter().map(ToString::to_string).collect())
     }
@@ -159,8 +145,18 @@ mod tests {
     async fn titles_are_read_where_feeds_changed_and_again_where_they_were_not_written() {
         let store = store_of(&["a", "b"]);
         for feed in ["a", "b"] {
-            let state = Snapshot::untouched(Format::Atom10, NOW).state;
-            store.set_feed(&name(feed), &titled(state, format!("The title of {feed}")));
+            let skeleton = Skeleton {
+                format: Format::Atom10,
+                text: String::new(),
+                slots: SkeletonSlots::default(),
+                context: Context::default(),
+                title: format!("The title of {feed}"),
+                link: None,
+            };
+            let (state, skeleton) = (FeedState::untouched(Format::Atom10, NOW), Some(skeleton));
+            let (order, items, events) = Default::default();
+            let feed_of_title = ScriptedFeed { state, skeleton, order, items, events };
+            store.set_feed(&name(feed), &feed_of_title);
         }
         let gateway = Gateway::start(&store, &Publisher::gated("")).await;
         let mut visits = ReadTitles::default();

@@ -142,6 +142,7 @@ mod tests {
 
     #[test]
     fn files_that_change_are_read_again_and_what_is_of_no_use_changes_nothing() {
+        assert!(CertificateFiles::find(&Config::default(), NOW).unwrap().is_none());
         let folder = tempfile::tempdir().unwrap();
         certify(folder.path(), 6, 1);
         let mut files = files(folder.path());
@@ -159,13 +160,10 @@ mod tests {
         certify(folder.path(), 8, 1);
         files.look(NOW);
         assert_eq!(expires(&files), "2030-08-01T00:00:00Z");
-    }
-
-    #[test]
-    fn a_certificate_that_ends_is_warned_of_once_a_day() {
+        // A certificate that ends is warned of once a day.
         let folder = tempfile::tempdir().unwrap();
         certify(folder.path(), 1, 16);
-        let mut files = files(folder.path());
+        let mut files = self::files(folder.path());
         assert_eq!(files.warned, None, "more than two weeks are left");
         let day = |day: u64| NOW.plus(Duration::from_secs(day * 86_400));
         files.look(day(2));
@@ -176,10 +174,5 @@ mod tests {
             files.look(day(later));
             assert_eq!(files.warned, Some(day(later)));
         }
-    }
-
-    #[test]
-    fn without_files_there_is_no_tls() {
-        assert!(CertificateFiles::find(&Config::default(), NOW).unwrap().is_none());
     }
 }

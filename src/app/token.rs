@@ -213,6 +213,13 @@ mod tests {
                 std::os::unix::fs::PermissionsExt::mode(&path.metadata().unwrap().permissions());
             assert_eq!(mode & 0o777, 0o600);
         }
+        // One that cannot be read is no wrong input: a service manager starts the gateway again then.
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE);
+        std::fs::create_dir(&path).unwrap();
+        let error = kept_or_made(&path, true).unwrap_err();
+        assert!(error.report().contains(FILE), "{}", error.report());
+        assert_eq!(error.exit_status(), 1);
     }
 
     #[test]
@@ -245,17 +252,6 @@ mod tests {
             assert_eq!(of(&format!("{database}[server]\n{token}\n")), None);
         }
         assert_eq!(of(""), None);
-    }
-
-    /// A service manager starts the gateway again then.
-    #[test]
-    fn an_own_token_that_cannot_be_read_is_no_wrong_input() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(FILE);
-        std::fs::create_dir(&path).unwrap();
-        let error = kept_or_made(&path, true).unwrap_err();
-        assert!(error.report().contains(FILE), "{}", error.report());
-        assert_eq!(error.exit_status(), 1);
     }
 
     #[test]

@@ -40,19 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shell_completes_every_command() {
-        for shell in Shell::value_variants() {
-            let mut text = Vec::new();
-            completions(*shell, &mut text).unwrap();
-            let text = String::from_utf8(text).unwrap();
-            for name in commands() {
-                assert!(text.contains(&name), "{shell}: {name}");
-            }
-        }
-    }
-
-    #[test]
-    fn every_command_has_its_page() {
+    fn every_command_has_its_page_and_is_completed_by_every_shell() {
         let folder = tempfile::tempdir().unwrap();
         let into = folder.path().join("man1");
         man(Some(&into), &mut Vec::new()).unwrap();
@@ -67,5 +55,14 @@ mod tests {
             assert!(main.contains(&name), "{name}: {main}");
         }
         assert!(into.join("tidegate.1").exists());
+        // And every shell completes it.
+        for shell in Shell::value_variants() {
+            let mut text = Vec::new();
+            completions(*shell, &mut text).unwrap();
+            let text = String::from_utf8(text).unwrap();
+            for name in commands() {
+                assert!(text.contains(&name), "{shell}: {name}");
+            }
+        }
     }
 }

@@ -103,10 +103,7 @@ mod tests {
         assert!(!logs("info,tidegate=debug", "hyper", Level::DEBUG));
         assert!(logs("warn,tidegate_poll=trace", "tidegate_poll::hub", Level::TRACE));
         assert!(filter("tidegate=loud", LevelFilter::INFO).is_err());
-    }
-
-    #[test]
-    fn colours_are_left_out_where_somebody_says_so() {
+        // Colours are left out where somebody says so.
         assert!(has_colour(None) && has_colour(Some("".into())));
         assert!(!has_colour(Some("1".into())) && !has_colour(Some("0".into())));
     }

@@ -60,10 +60,7 @@ mod tests {
         let long = table(&["A"], &[vec!["x".repeat(500)]]);
         assert_eq!(long.lines().nth(1).map(|line| line.chars().count()), Some(CELL));
         assert!(long.ends_with("…\n"));
-    }
-
-    #[test]
-    fn what_there_is_nothing_to_say_of_is_left_out() {
+        // What there is nothing to say of is left out.
         let said =
             facts(&[("name", "a".to_owned()), ("held", String::new()), ("why", "b\nc".to_owned())]);
         assert_eq!(said, "name  a\nwhy   b c\n");

@@ -15,10 +15,6 @@ fn file(path: &Path) -> Result<Checked, ConfigError> {
     load(Some(path), Variables::default(), &Overrides::default())
 }
 
-fn good(text: &str) -> Config {
-    check("tidegate.toml", text).map(|checked| checked.config).unwrap()
-}
-
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -26,12 +22,9 @@ fn root() -> PathBuf {
 #[test]
 fn an_empty_file_is_all_defaults() {
     for text in ["", "\u{feff}", "# nothing\n", "[server]\n[store]\n[polling]\n[publish]\n"] {
-        assert_eq!(good(text), Config::default(), "{text:?}");
+        assert_eq!(check("tidegate.toml", text).unwrap().config, Config::default(), "{text:?}");
     }
-}
-
-#[test]
-fn the_annotated_file_shows_the_defaults() {
+    // So is the annotated one.
     let checked = file(&root().join("config/tidegate.toml")).unwrap();
     assert_eq!(Checked { places: BTreeMap::new(), ..checked }, Checked::default());
     // Beside them one feed is enough.

@@ -56,7 +56,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn durations_are_a_number_and_a_unit() {
+    fn durations_and_sizes_are_a_number_and_a_unit() {
         for (text, seconds) in [("90s", 90), ("0s", 0), ("007m", 420), ("36525d", LONGEST)] {
             assert_eq!(duration(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
@@ -68,6 +68,14 @@ mod tests {
             let said = duration(text).unwrap_err();
             assert!(said.contains(why), "{text:?}: {said}");
         }
+        // So are sizes.
+        assert_eq!(size("1KiB"), Ok(1024));
+        assert_eq!(size("512MiB"), Ok(512 << 20));
+        assert_eq!(size("0GiB"), Ok(0));
+        for bad in ["", "12", "MiB", "1 MiB", "-1MiB", "1.5GiB", "1mb", "1MB", "99999999999GiB"] {
+            let said = size(bad);
+            assert!(said.is_err_and(|said| said.contains("like \"512MiB\"")), "{bad:?} was taken");
+        }
     }
 
     proptest! {
@@ -75,17 +83,6 @@ mod tests {
         fn what_is_written_is_read_back(seconds in 0..=LONGEST) {
             let value = Duration::from_secs(seconds);
             prop_assert_eq!(duration(&written(value)), Ok(value));
-        }
-    }
-
-    #[test]
-    fn sizes_are_a_number_and_a_unit() {
-        assert_eq!(size("1KiB"), Ok(1024));
-        assert_eq!(size("512MiB"), Ok(512 << 20));
-        assert_eq!(size("0GiB"), Ok(0));
-        for bad in ["", "12", "MiB", "1 MiB", "-1MiB", "1.5GiB", "1mb", "1MB", "99999999999GiB"] {
-            let said = size(bad);
-            assert!(said.is_err_and(|said| said.contains("like \"512MiB\"")), "{bad:?} was taken");
         }
     }
 }

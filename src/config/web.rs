@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn upstreams_are_on_the_web() {
+    fn upstreams_are_on_the_web_and_public_addresses_ready_to_be_lengthened() {
         for good in
             ["http://a/", "https://[::1]:8443/x?y=z", "HTTPS://Example.ORG", "http://u:p@h/f.xml"]
         {
@@ -92,10 +92,7 @@ mod tests {
         assert_eq!(long.unwrap_err(), "the address is 4105 bytes long, the limit is 4096");
         let said = feed_address("https://user:hunter2@h:99999/").unwrap_err();
         assert!(said.starts_with("\"https://…@h:99999/\" is not a web address"), "{said}");
-    }
-
-    #[test]
-    fn public_addresses_are_ready_to_be_lengthened() {
+        // Public addresses are ready to be lengthened.
         for (text, expected) in [
             ("https://feeds.example.org", "https://feeds.example.org"),
             ("https://feeds.example.org/", "https://feeds.example.org"),

@@ -14,7 +14,7 @@ fn the_first_documents() {
 }
 
 #[test]
-fn accidents_come_again() {
+fn accidents_come_again_and_all_else_is_well_formed() {
     let notices = |step| script().feeds(step)[1].body.clone();
     for step in [14, 15, 89, 90] {
         assert!(!notices(step).contains("</rss>"), "step {step}");
@@ -27,10 +27,7 @@ fn accidents_come_again() {
     }
     let last = notices(u32::MAX);
     assert!(last.starts_with("<?xml"), "no step is too late");
-}
-
-#[test]
-fn every_document_is_well_formed_but_for_the_accidents() {
+    // But for these every document is well formed.
     for step in 0..200 {
         let has_accident = matches!(step % 75, 14..16 | 19..28);
         for document in script().feeds(step) {
@@ -39,10 +36,7 @@ fn every_document_is_well_formed_but_for_the_accidents() {
             assert!(is_whole || goes_wrong, "{} at step {step}", document.path);
         }
     }
-}
-
-#[test]
-fn the_log_is_quiet_between_changes_and_the_notices_never_are() {
+    // The log is quiet between changes, and the notices never are.
     let quiet = (0..30).filter(|step| script().feeds(*step)[0] == script().feeds(step + 1)[0]);
     assert!(quiet.count() > 0);
     for step in (0..30).filter(|step| !(19..27).contains(step)) {
@@ -82,14 +76,8 @@ fn the_configuration_polls_the_publisher_and_no_other_private_address() {
     let config = configuration(publisher, listen, None, token.clone());
     assert_eq!(config.server.admin_token, token);
     let urls: Vec<&str> = config.feeds.iter().map(|feed| feed.url.as_str()).collect();
-    assert_eq!(
-        urls,
-        [
-            "http://127.0.0.1:4711/lighthouse.atom",
-            "http://127.0.0.1:4711/harbour.xml",
-            "http://127.0.0.1:4711/pilots.atom"
-        ]
-    );
+    let feeds = ["lighthouse.atom", "harbour.xml", "pilots.atom"];
+    assert_eq!(urls, feeds.map(|path| format!("http://127.0.0.1:4711/{path}")));
     let publisher = AllowPrivate::only(["127.0.0.1:4711"]).unwrap();
     assert_eq!(config.polling.allow_private, publisher, "more than the publisher is allowed");
     let local = |feed: &tidegate_config::FeedConfig| feed.options.sharing.local;
@@ -98,12 +86,9 @@ fn the_configuration_polls_the_publisher_and_no_other_private_address() {
 
 #[test]
 fn the_start_says_where_to_look_in_a_few_lines() {
-    let said = welcome(
-        "127.0.0.1:4711".parse().unwrap(),
-        "http://127.0.0.1:8080",
-        Duration::from_secs(4),
-        "0123456789abcdef0123456789abcdef",
-    );
+    let (publisher, gateway) = ("127.0.0.1:4711".parse().unwrap(), "http://127.0.0.1:8080");
+    let token = "0123456789abcdef0123456789abcdef";
+    let said = welcome(publisher, gateway, Duration::from_secs(4), token);
     assert!(said.lines().count() <= 6, "two lines stand before it");
     insta::assert_snapshot!(said);
 }

@@ -5,6 +5,8 @@
 #![allow(clippy::indexing_slicing, clippy::string_slice)]
 
 use crate::fetch::{AllowPrivate, FetchSettings};
+#[cfg(test)]
+use crate::fetch::{FetchAnswer, Fetched, FetchedDocument};
 use crate::origin::{OriginConfig, OriginPlace, OriginSite, PassMode};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -12,6 +14,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate_core::model::FeedName;
+#[cfg(test)]
+use tidegate_core::model::{SecretSource, SecretText};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use url::Url;
@@ -126,6 +130,20 @@ pub fn response(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     let mut out = format!("{head}connection: close\r\n\r\n").into_bytes();
     out.extend(body);
     out
+}
+
+/// Returns the document of an answer.
+#[cfg(test)]
+pub fn document(fetched: &Fetched) -> &FetchedDocument {
+    match &fetched.answer {
+        FetchAnswer::Document(document) => document,
+        other => panic!("no document: {other:?}"),
+    }
+}
+
+#[cfg(test)]
+pub fn literal(text: &str) -> SecretSource {
+    SecretSource::Literal(SecretText::new(text).unwrap())
 }
 
 /// Builds a site to which requests are passed on. `sends_host`: see [`OriginConfig::sends_host`].

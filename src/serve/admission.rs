@@ -299,10 +299,7 @@ mod tests {
                 assert_eq!(part.keys(), 0);
             }
         }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_client_waits_a_bounded_number_of_times() {
+        // A client waits a bounded number of times.
         let admission = Arc::new(Admission::of(4));
         let held = admission.admit(client(1), &work("a"), u64::MAX).await.unwrap();
         let mut waiting = Vec::new();
@@ -349,11 +346,7 @@ mod tests {
         }
         assert!(admission.admit(client(1), &work("c"), 1).await.is_err(), "a half is one client's");
         assert!(admission.admit(client(2), &work("c"), 1).await.is_ok());
-    }
-
-    /// Work that was begun is not stopped by who leaves, and counts until it is over.
-    #[tokio::test(start_paused = true)]
-    async fn what_was_admitted_is_given_back_by_the_work_alone() {
+        // Work that was begun is not stopped by who leaves, and counts until it is over.
         let admission = Arc::new(Admission::of(2));
         let gate = Arc::new(Semaphore::new(0));
         let run = |number| {

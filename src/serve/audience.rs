@@ -436,7 +436,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_the_first_step_below_its_path() {
+    fn a_token_is_the_first_step_below_its_path_or_leads_there() {
         for (path, found) in [
             ("/t/abc/feeds/x", Some(("abc", "/feeds/x"))),
             ("/t/abc", Some(("abc", ""))),
@@ -448,10 +448,7 @@ mod tests {
         ] {
             assert_eq!(token_in(path), found, "{path}");
         }
-    }
-
-    #[test]
-    fn a_token_in_the_query_leads_to_the_path() {
+        // One in the query leads to the path.
         const TOKEN: &str = "0123456789abcdef0123456789abcdef";
         let to = |address: &str| {
             let leads = with_token_parameter(&address.parse().unwrap(), None)?;

@@ -268,15 +268,12 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_no_trusted_proxy_speaks_for_itself() {
+    fn of_a_request_the_last_address_that_is_no_trusted_proxys_counts() {
         for spoofed in ["forwarded", "x-forwarded-for"] {
             assert_eq!(client("192.0.2.1", &[(spoofed, "for=192.0.2.9")]), "192.0.2.1");
             assert_eq!(client("192.0.2.1", &[(spoofed, "192.0.2.9")]), "192.0.2.1");
         }
-    }
-
-    #[test]
-    fn from_a_trusted_proxy_the_last_address_that_is_none_counts() {
+        // Of a trusted proxy's request, the last one that is none of theirs.
         let x = |value| client("10.0.0.1", &[("x-forwarded-for", value)]);
         let f = |value| client("10.0.0.1", &[("forwarded", value)]);
         for (value, expected) in [
@@ -312,19 +309,12 @@ mod tests {
         }
         let lines = [("x-forwarded-for", "198.51.100.1"), ("x-forwarded-for", "192.0.2.9")];
         assert_eq!(client("::1", &lines), "192.0.2.9");
-    }
-
-    /// A client could write the header that the proxy lets through.
-    #[test]
-    fn where_two_headers_disagree_neither_is_believed() {
+        // Where two headers disagree neither is believed: a client could write the one that the proxy lets through.
         let both =
             |forwarded, x| client("10.0.0.1", &[("forwarded", forwarded), ("x-forwarded-for", x)]);
         assert_eq!(both("for=192.0.2.9", "192.0.2.9"), "192.0.2.9");
         assert_eq!(both("for=203.0.113.1", "192.0.2.9"), "10.0.0.1");
-    }
-
-    #[test]
-    fn a_network_of_ipv6_is_one_client() {
+        // A network of IPv6 is one client.
         let at = |text: &str| Client::at(text.parse().unwrap());
         assert_eq!(at("2001:db8:7:8::1"), at("2001:db8:7:8:ffff::2"));
         assert_ne!(at("2001:db8:7:8::1"), at("2001:db8:7:9::1"));

@@ -237,7 +237,8 @@ mod tests {
 
     #[test]
     fn the_table_of_conditional_requests() {
-        let document = rendition();
+        let document =
+            Rendition::build_quickly("body".to_owned(), "text/plain", Time::from_unix(0)).unwrap();
         let tag = |encoding| document.body(encoding).etag.0.to_str().unwrap().to_owned();
         let (tag, gzip) = (tag(Encoding::Identity), tag(Encoding::Gzip));
         let other = ETag::from_bytes(b"other", None).0.to_str().unwrap().to_owned();
@@ -277,15 +278,7 @@ mod tests {
         // Of a tag that names another representation, that one is what the client has.
         let named = with(&[(match_, &gzip)]);
         assert_eq!(known(&named, &document, Encoding::Identity, None), Some(Encoding::Gzip));
-    }
-
-    fn rendition() -> Rendition {
-        Rendition::build_quickly("body".to_owned(), "text/plain", Time::from_unix(0)).unwrap()
-    }
-
-    #[test]
-    fn a_tag_that_an_intermediary_has_changed_names_the_same_document() {
-        let document = rendition();
+        // A tag that an intermediary has changed names the same document.
         for encoding in [Encoding::Identity, Encoding::Gzip, Encoding::Zstd] {
             let tag = document.body(encoding).etag.0.to_str().unwrap().to_owned();
             let bare = tag.trim_matches('"');

@@ -219,11 +219,8 @@ mod tests {
         // What came to rest first goes first.
         assert!(connections.acquire_slot(peer(1), false).is_some());
         assert!(first.connection.is_cut() && !third.connection.is_cut());
-    }
-
-    #[test]
-    fn where_nobody_gives_way_a_few_may_ask_whether_the_gateway_is_alive() {
-        let connections = connections(4, 1);
+        // Where nobody gives way a few may ask whether the gateway is alive.
+        let connections = self::connections(4, 1);
         let mut held = Vec::new();
         for _ in 0..4 {
             let slot = connections.acquire_slot(peer(9), true).unwrap();
@@ -264,10 +261,7 @@ mod tests {
         ] {
             assert_eq!(within(wanted, files), connections, "{wanted} of {files:?}");
         }
-    }
-
-    #[test]
-    fn the_soft_limit_is_raised_to_the_hard_one() {
+        // The soft limit of files is raised to the hard one.
         let limit = getrlimit(Resource::Nofile);
         // By little, since other tests are in this process.
         let lowered = Some(limit.maximum.map_or(1 << 20, |most| most - 1));

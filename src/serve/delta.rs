@@ -321,12 +321,9 @@ mod tests {
         assert_eq!(found, Some((point, tag.as_str())));
         let later = FeedState { render_revision: 12, ..state };
         assert_eq!(base([tag.as_str()].into_iter(), scope, &later).map(|b| b.0), Some(point));
-    }
-
-    #[test]
-    fn of_several_states_the_latest_counts() {
-        let (state, scope) = (state(8), scope("https://pub/", ViewKind::Reader));
-        let at = |render, mark| tag(Point { render, tick: state.tick.unwrap(), mark }, scope);
+        // Of several states the latest counts.
+        let (state, scope) = (self::state(8), self::scope("https://pub/", ViewKind::Reader));
+        let at = |render, mark| self::tag(Point { render, tick: state.tick.unwrap(), mark }, scope);
         let tags = [at(2, 7), "\"x\"".to_owned(), at(6, 9), at(4, 7), at(99, 9)];
         let found = base(tags.iter().map(String::as_str), scope, &state);
         assert_eq!(found.map(|(point, tag)| (point.render, tag)), Some((6, tags[2].as_str())));
@@ -365,10 +362,7 @@ mod tests {
         assert_eq!(of("https://me:secret@pub/"), of("https://pub/"));
         assert_eq!(of("https://me:secret@pub/"), of("https://me:other@pub/"));
         assert_ne!(of("https://me:secret@pub/"), of("https://moved/"));
-    }
-
-    #[test]
-    fn there_are_deltas_in_the_feeds_own_container_only() {
+        // There are deltas in the feed's own container only.
         for (container, own) in [(Container::Atom, true), (Container::Rss, false)] {
             let form = DocumentForm { container: Some(container), ..FORM };
             let scope = TagScope::new(&record("u"), "r", ViewKind::Sync, form, Format::Atom10);
@@ -380,18 +374,13 @@ mod tests {
 
     #[test]
     fn feed_is_asked_for_by_name_and_weight() {
-        for (asked, wanted) in [
-            ("feed", true),
-            ("FEED", true),
-            ("vcdiff, feed;q=0.5, gzip", true),
-            ("feed;q=0", false),
-            ("feed;q=0.000", false),
-            ("gzip", false),
-            ("*", false),
-            ("", false),
-        ] {
-            let headers = HeaderMap::from_iter([(A_IM, asked.parse().unwrap())]);
-            assert_eq!(is_wanted(&headers), wanted, "{asked:?}");
+        for (wanted, all) in
+            [(true, "feed|FEED|vcdiff, feed;q=0.5, gzip"), (false, "feed;q=0|feed;q=0.000|gzip|*|")]
+        {
+            for asked in all.split('|') {
+                let headers = HeaderMap::from_iter([(A_IM, asked.parse().unwrap())]);
+                assert_eq!(is_wanted(&headers), wanted, "{asked:?}");
+            }
         }
         assert!(!is_wanted(&HeaderMap::new()));
     }

@@ -315,6 +315,7 @@ impl Documents {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ReadQuery as _;
     use crate::admission::{Work, WorkKind};
     use std::sync::atomic::AtomicUsize;
 
@@ -369,12 +370,7 @@ mod tests {
         assert!(is_kept(&documents, &key("a", 9)));
         documents.forget(&FeedName::new("a").unwrap());
         assert!(!is_kept(&documents, &key("a", 9)));
-    }
-
-    #[tokio::test]
-    async fn what_somebody_made_up_takes_the_place_of_nothing() {
-        use crate::ReadQuery as _;
-        let documents = documents(1024);
+        // What somebody made up takes the place of nothing.
         let overview = |query: &str| DocumentKind::Overview(DashboardQuery::read(query).unwrap());
         let list = |query: &str| DocumentKind::Subscriptions(OpmlQuery::read(query).unwrap());
         for (kind, is_one) in [
@@ -388,10 +384,29 @@ mod tests {
             assert_eq!(length(&documents, key.clone(), request(1, 1), make).await.unwrap(), 1);
             assert_eq!(is_kept(&documents, &key), is_one, "{key:?}");
         }
+        // What is of an earlier revision is not kept, and what is of none is.
+        let documents = self::documents(1024);
+        let purged = (key("a", 9).0, None);
+        for (asked, is_kept_then) in [(key("a", 9), true), (key("a", 8), false), (purged, true)] {
+            let make = async { Ok(String::new()) };
+            length(&documents, asked.clone(), request(1, 1), make).await.unwrap();
+            assert_eq!(is_kept(&documents, &asked), is_kept_then, "{asked:?}");
+        }
+        // What is asked for often stays, whoever walks through the forms of one feed.
+        let documents = self::documents(1000);
+        let make = || async { Ok(" ".repeat(100)) };
+        for _ in 0..10 {
+            length(&documents, key("often", 0), request(1, 1), make()).await.unwrap();
+        }
+        for number in 0..1000 {
+            length(&documents, key("walked", number), request(2, 1), make()).await.unwrap();
+            assert!(is_kept(&documents, &key("often", 0)), "{number}");
+            documents.kept.run_pending_tasks();
+        }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn pages_are_shown_for_a_while_and_views_until_their_feed_changes() {
+    async fn what_is_made_is_kept_for_a_while_whoever_leaves_and_nobody_waits_for_the_greedy() {
         let documents = documents(1024);
         let kind = DocumentKind::Changes(ChangeFeedForm::Atom);
         let archive = (DocumentKey { kind, ..key("a", 1).0 }, Some(Revision(1)));
@@ -402,12 +417,8 @@ mod tests {
         assert!(is_kept(&documents, &key("a", 1)));
         tokio::time::advance(Duration::from_millis(1)).await;
         assert!(!is_kept(&documents, &key("a", 1)) && is_kept(&documents, &archive));
-    }
-
-    /// A client that asks and leaves has as much made as one that waits, and it is there for the next.
-    #[tokio::test(start_paused = true)]
-    async fn what_was_begun_is_kept_though_who_asked_left() {
-        let documents = documents(1024);
+        // What was begun is kept though who asked left: a client that asks and leaves has as much made as one that waits.
+        let documents = self::documents(1024);
         let gate = Arc::new(tokio::sync::Semaphore::new(0));
         let (begun, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         for number in 0..100 {
@@ -433,11 +444,8 @@ mod tests {
         let failing = async { Err(Problem::unread_feed()) };
         let first = length(&documents, key("a", 0), request(2, 1), failing).await.unwrap();
         assert_eq!(first, 1, "the first is there, and no other was begun beside it");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn nobody_waits_for_a_client_that_asks_for_too_much() {
-        let documents = documents(1024);
+        // Nobody waits for a client that asks for too much.
+        let documents = self::documents(1024);
         let work = Work::new(&FeedName::new("other").unwrap(), WorkKind::Ledger);
         let greedy = crate::tests::client(1);
         let _held = documents.flights.admission.admit(greedy, &work, u64::MAX).await.unwrap();
@@ -448,31 +456,5 @@ mod tests {
         };
         let (first, other) = tokio::join!(ask(1), ask(2));
         assert_eq!((first.unwrap(), other.unwrap(), begun.elapsed()), (0, 0, Duration::ZERO));
-    }
-
-    #[tokio::test]
-    async fn what_is_of_an_earlier_revision_is_not_kept_and_what_is_of_none_is() {
-        let documents = documents(1024);
-        let purged = (key("a", 9).0, None);
-        for (asked, is_kept_then) in [(key("a", 9), true), (key("a", 8), false), (purged, true)] {
-            let make = async { Ok(String::new()) };
-            length(&documents, asked.clone(), request(1, 1), make).await.unwrap();
-            assert_eq!(is_kept(&documents, &asked), is_kept_then, "{asked:?}");
-        }
-    }
-
-    /// Somebody who walks through the forms of one feed pushes out nothing that is asked for all the time.
-    #[tokio::test]
-    async fn what_is_asked_for_often_stays() {
-        let documents = documents(1000);
-        let make = || async { Ok(" ".repeat(100)) };
-        for _ in 0..10 {
-            length(&documents, key("often", 0), request(1, 1), make()).await.unwrap();
-        }
-        for number in 0..1000 {
-            length(&documents, key("walked", number), request(2, 1), make()).await.unwrap();
-            assert!(is_kept(&documents, &key("often", 0)), "{number}");
-            documents.kept.run_pending_tasks();
-        }
     }
 }

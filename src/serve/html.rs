@@ -307,9 +307,8 @@ mod tests {
 
     #[test]
     fn a_monogram_is_a_letter_whatever_the_title_is() {
-        for (title, letter) in
-            [("news", "N"), ("  «ßa»", "SS"), ("<b>", "B"), ("", "·"), ("!?", "·")]
-        {
+        let cases = [("news", "N"), ("  «ßa»", "SS"), ("<b>", "B"), ("", "·"), ("!?", "·")];
+        for (title, letter) in cases {
             let markup = monogram(title).into_string();
             assert!(markup.ends_with(&format!("\">{letter}</span>")), "{markup}");
         }

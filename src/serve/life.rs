@@ -232,10 +232,7 @@ mod tests {
         let deleted = known(&[(2, 40), (1, 10)], ItemStatus::Deleted { since: at(40) });
         assert_eq!(versions(&deleted), []);
         assert_eq!(LifeLine::new(&deleted, &[]).left, Some((LineEnd::Deleted, at(40))));
-    }
-
-    #[test]
-    fn a_removed_text_leaves_no_title() {
+        // A removed text leaves no title.
         let mut redacted = known(&[(2, 40), (1, 10)], ItemStatus::Redacted { since: at(40) });
         redacted.title = "A name that must go".to_owned();
         assert_eq!(LifeLine::new(&redacted, &[]).title, redacted.id.as_str());

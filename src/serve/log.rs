@@ -234,15 +234,10 @@ mod tests {
         for bad in bad.into_iter().chain(bad_marks) {
             assert!(Position::read(bad).is_err(), "{bad:?}");
         }
-    }
-
-    #[test]
-    fn a_part_of_an_epoch_leaves_the_rest_of_it() {
+        // A part of an epoch leaves the rest of it.
         let within = Position::read("17.3").unwrap();
-        assert_eq!(
-            (within.whole(), within.given(Epoch(17)), within.given(Epoch(18))),
-            (Epoch(16), 3, 0)
-        );
+        let parts = (within.whole(), within.given(Epoch(17)), within.given(Epoch(18)));
+        assert_eq!(parts, (Epoch(16), 3, 0));
         let behind = Position::read("17").unwrap();
         assert_eq!((behind.whole(), behind.given(Epoch(17))), (Epoch(17), 0));
     }

@@ -143,12 +143,8 @@ mod tests {
     use http::HeaderValue;
 
     #[test]
-    fn only_who_names_html_before_all_else_is_a_browser() {
-        let accept = |value: &'static str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::ACCEPT, HeaderValue::from_static(value));
-            prefers_html(&headers)
-        };
+    fn pages_are_for_who_names_html_before_all_else_and_json_for_who_asks() {
+        let accept = |value: &str| prefers_html(&asking(header::ACCEPT, value));
         for browser in [
             "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8",
             "text/html, */*;q=0.1",
@@ -156,18 +152,24 @@ mod tests {
         ] {
             assert!(accept(browser), "{browser}");
         }
-        for reader in [
-            "*/*",
-            "",
-            "text/*",
-            "application/atom+xml, application/rss+xml;q=0.9, text/html;q=0.5",
-            "application/rss+xml, text/html",
-            "text/html;q=0.9, application/atom+xml",
-            "text/html;q=0",
-        ] {
+        let readers = "*/*||text/*|application/atom+xml, application/rss+xml;q=0.9, text/html;q=0.5|\
+                       application/rss+xml, text/html|text/html;q=0.9, application/atom+xml|text/html;q=0";
+        for reader in readers.split('|') {
             assert!(!accept(reader), "{reader}");
         }
         assert!(!prefers_html(&HeaderMap::new()));
+        // Pages are HTML unless JSON is asked for.
+        for (asked, json) in [
+            ("application/json", true),
+            ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", false),
+            ("*/*", false),
+            ("application/*", true),
+            ("text/html;q=0.5, application/json", true),
+            ("application/json;q=0", false),
+        ] {
+            assert_eq!(wants_json(&asking(header::ACCEPT, asked)), json, "{asked:?}");
+        }
+        assert!(!wants_json(&HeaderMap::new()));
     }
 
     #[test]
@@ -208,28 +210,17 @@ mod tests {
 
     #[test]
     fn encodings_are_chosen_by_weight() {
-        for (asked, chosen) in [
-            ("", Encoding::Identity),
-            ("identity", Encoding::Identity),
-            ("gzip", Encoding::Gzip),
-            ("x-gzip", Encoding::Gzip),
-            ("GZIP", Encoding::Gzip),
-            ("gzip, deflate, br, zstd", Encoding::Zstd),
-            ("gzip;q=1.0, zstd;q=0.5", Encoding::Gzip),
-            ("zstd;q=0, gzip", Encoding::Gzip),
-            ("zstd;q=0.001", Encoding::Zstd),
-            ("gzip;q=0", Encoding::Identity),
-            ("*", Encoding::Zstd),
-            ("*;q=0", Encoding::Identity),
-            ("*, zstd;q=0", Encoding::Gzip),
-            ("identity;q=0.5, gzip;q=0.3", Encoding::Identity),
-            ("identity;q=0, *;q=0", Encoding::Identity),
-            ("deflate", Encoding::Identity),
-            ("br, gzip ; q=0.8", Encoding::Gzip),
-            (",,;q=,=;", Encoding::Identity),
+        for (chosen, all) in [
+            (Encoding::Identity, "|identity|gzip;q=0|*;q=0|identity;q=0.5, gzip;q=0.3|deflate"),
+            (Encoding::Identity, "identity;q=0, *;q=0|,,;q=,=;"),
+            (Encoding::Gzip, "gzip|x-gzip|GZIP|gzip;q=1.0, zstd;q=0.5|zstd;q=0, gzip"),
+            (Encoding::Gzip, "*, zstd;q=0|br, gzip ; q=0.8"),
+            (Encoding::Zstd, "gzip, deflate, br, zstd|zstd;q=0.001|*"),
         ] {
-            let headers = asking(header::ACCEPT_ENCODING, asked);
-            assert_eq!(encoding(&headers, true), chosen, "{asked:?}");
+            for asked in all.split('|') {
+                let headers = asking(header::ACCEPT_ENCODING, asked);
+                assert_eq!(encoding(&headers, true), chosen, "{asked:?}");
+            }
         }
         assert_eq!(encoding(&HeaderMap::new(), true), Encoding::Identity);
     }
@@ -242,20 +233,5 @@ mod tests {
             let is_named = |token| asked.to_ascii_lowercase().contains(token) || asked.contains('*');
             proptest::prop_assert!(chosen.token().is_none_or(is_named));
         }
-    }
-
-    #[test]
-    fn html_unless_json_is_asked_for() {
-        for (asked, json) in [
-            ("application/json", true),
-            ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", false),
-            ("*/*", false),
-            ("application/*", true),
-            ("text/html;q=0.5, application/json", true),
-            ("application/json;q=0", false),
-        ] {
-            assert_eq!(wants_json(&asking(header::ACCEPT, asked)), json, "{asked:?}");
-        }
-        assert!(!wants_json(&HeaderMap::new()));
     }
 }

@@ -204,6 +204,41 @@ mod tests {
             let id = &list.outlines[0].sync.as_ref().unwrap().item.winner.id;
             assert_ne!(*id, sync.item.winner.id, "{query}");
         }
+        // Since is inclusive, and leads to the whole.
+        let entries = [entry("a", FeedStanding::Active, -50), entry("b", FeedStanding::Gone, -40)];
+        let query = format!("since={}", at(-40));
+        let text = write(&entries, asked(&query), &endpoint(), "http://x/?a&b");
+        let list = read(&text).unwrap();
+        assert_eq!(list.outlines.len(), 1);
+        assert!(list.outlines[0].is_deleted());
+        assert!(text.contains("link=\"http://x/?a&amp;b\" type=\"complete\""));
+        let rfc822 = asked("since=Fri%2C+06+Jan+2006+19%3A24%3A09+GMT");
+        assert_eq!(rfc822.since, moment("2006-01-06T19:24:09Z"));
+        // Feeds stand where the imported list has them.
+        let mut twice = placed("c", &[(&[1], 0, "C"), (&[1, 1], 0, "C too"), (&[], 3, "C3")]);
+        Arc::make_mut(&mut twice.record).enrolment.places.pop();
+        let entries = [
+            placed("a", &[(&[1, 1], 1, "<A>")]),
+            placed("b", &[(&[], 0, "https://b.example/?key=0123456789abcdef0123456789abcdef")]),
+            twice,
+            placed("d", &[(&[1, 1, 1], 0, "in A")]),
+            entry("e", FeedStanding::Active, -50),
+        ];
+        let text = write(&entries, asked(""), &endpoint(), "http://x/");
+        let expected = "https://b.example/?***\n<F1>\n C\n <F1>\n  C too\n  <A>\n   in A\n\
+                        <e> & \"co\"\ncx";
+        assert_eq!(shape(&text).join("\n"), expected, "{text}");
+        let list = read(&text).unwrap();
+        assert_eq!(list.outlines[2].attribute("category"), Some("/x,y"));
+        assert_eq!(list.outlines[2].site(), Some("https://page.example/"));
+        let syncs = list.outlines.iter().filter_map(|outline| outline.sync.as_ref());
+        let ids = syncs.map(|sync| sync.item.winner.id.as_str());
+        let ids: std::collections::HashSet<_> = ids.collect();
+        assert_eq!(ids.len(), 7, "each outline of a feed has an id of its own");
+        // A part of the list has the folders around what changed.
+        let since = asked(&format!("since={}", at(-90)));
+        let since = write(&entries[..1], since, &endpoint(), "http://x/");
+        assert_eq!(shape(&since), ["<F1>", " <F1>", "  <A>"]);
     }
 
     /// A feed in these places: the positions of its folders, its own, and what it is called there.
@@ -239,46 +274,5 @@ mod tests {
             format!("{}{}{gone}", " ".repeat(depth), outline.text().unwrap())
         };
         list.outlines.iter().map(line).collect()
-    }
-
-    #[test]
-    fn feeds_stand_where_the_imported_list_has_them() {
-        let mut twice = placed("c", &[(&[1], 0, "C"), (&[1, 1], 0, "C too"), (&[], 3, "C3")]);
-        Arc::make_mut(&mut twice.record).enrolment.places.pop();
-        let entries = [
-            placed("a", &[(&[1, 1], 1, "<A>")]),
-            placed("b", &[(&[], 0, "https://b.example/?key=0123456789abcdef0123456789abcdef")]),
-            twice,
-            placed("d", &[(&[1, 1, 1], 0, "in A")]),
-            entry("e", FeedStanding::Active, -50),
-        ];
-        let text = write(&entries, asked(""), &endpoint(), "http://x/");
-        let expected = "https://b.example/?***\n<F1>\n C\n <F1>\n  C too\n  <A>\n   in A\n\
-                        <e> & \"co\"\ncx";
-        assert_eq!(shape(&text).join("\n"), expected, "{text}");
-        let list = read(&text).unwrap();
-        assert_eq!(list.outlines[2].attribute("category"), Some("/x,y"));
-        assert_eq!(list.outlines[2].site(), Some("https://page.example/"));
-        let syncs = list.outlines.iter().filter_map(|outline| outline.sync.as_ref());
-        let ids = syncs.map(|sync| sync.item.winner.id.as_str());
-        let ids: std::collections::HashSet<_> = ids.collect();
-        assert_eq!(ids.len(), 7, "each outline of a feed has an id of its own");
-        // A part of the list has the folders around what changed.
-        let since = asked(&format!("since={}", at(-90)));
-        let since = write(&entries[..1], since, &endpoint(), "http://x/");
-        assert_eq!(shape(&since), ["<F1>", " <F1>", "  <A>"]);
-    }
-
-    #[test]
-    fn since_is_inclusive_and_leads_to_the_whole() {
-        let entries = [entry("a", FeedStanding::Active, -50), entry("b", FeedStanding::Gone, -40)];
-        let query = format!("since={}", at(-40));
-        let text = write(&entries, asked(&query), &endpoint(), "http://x/?a&b");
-        let list = read(&text).unwrap();
-        assert_eq!(list.outlines.len(), 1);
-        assert!(list.outlines[0].is_deleted());
-        assert!(text.contains("link=\"http://x/?a&amp;b\" type=\"complete\""));
-        let rfc822 = asked("since=Fri%2C+06+Jan+2006+19%3A24%3A09+GMT");
-        assert_eq!(rfc822.since, moment("2006-01-06T19:24:09Z"));
     }
 }

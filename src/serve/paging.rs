@@ -197,10 +197,7 @@ mod tests {
             assert!(links.contains(part), "{links}");
         }
         assert_eq!(PagePlace::new(50, 1).links("feeds", |_| String::new()).into_string(), "");
-    }
-
-    #[test]
-    fn an_address_names_what_is_not_usual() {
+        // An address names what is not usual.
         assert_eq!(address("/", &[("q", ""), ("show", "")], 1), "/");
         assert_eq!(address("/x", &[("q", "a&b"), ("show", "")], 3), "/x?q=a%26b&page=3");
     }

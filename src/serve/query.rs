@@ -244,7 +244,7 @@ mod tests {
 
     /// What is refused, and what else is chosen, is in the golden answers.
     #[test]
-    fn a_moment_of_the_past_is_read_for_each_view() {
+    fn a_moment_of_the_past_is_read_for_each_view_and_a_query_has_a_limit() {
         for kind in [ViewKind::Reader, ViewKind::Sync, ViewKind::Complete] {
             let asked = ViewQuery::read(kind, "as-of=2026-11-20T17:20:05%2B01:00").unwrap();
             assert_eq!(asked.as_of, Some(Time::from_unix(1_795_191_605)));
@@ -252,37 +252,18 @@ mod tests {
                 assert_eq!(ViewQuery::read(kind, "since=now").unwrap(), ViewQuery::default());
             }
         }
-    }
-
-    /// Those of the change log are in the tests of its doors.
-    #[test]
-    fn a_query_has_a_limit() {
+        // A query has a limit. Those of the change log are in the tests of its doors.
         assert!(Query::read(&"x".repeat(4096)).is_ok());
         let refused = Query::read(&"x".repeat(4097)).err().unwrap();
         let said = "the query is 4097 bytes long, the limit is 4096";
         assert_eq!((refused.status.as_u16(), &*refused.detail), (400, said));
         assert!(ViewQuery::read(ViewKind::Sync, &"x".repeat(4097)).is_err());
-    }
-
-    #[test]
-    fn the_query_of_a_topic_has_the_keys_of_its_view_only() {
+        // That of a topic has the keys of its view only.
         for plain in ["as=atom", "sx=sse", "as=rss&sx=feedsync", "sx=feedsync&as=rss"] {
             assert!(is_plain(plain), "{plain}");
         }
         for junk in ["", "&", "as=atom&", "as=atom&x=1", "utm_source=x", "%61s=atom", "as=ato%6d"] {
             assert!(!is_plain(junk), "{junk}");
-        }
-    }
-
-    fn state(bounds: Option<(i64, i64)>) -> FeedState {
-        let tick = |seconds| Tick::at(Time::from_unix(seconds));
-        FeedState {
-            revision: Revision(1),
-            tick: bounds.map(|(_, until)| tick(until)),
-            window_start: bounds.map(|(since, _)| tick(since)),
-            complete_start: bounds.map(|(since, _)| tick(since - 1000)),
-            render_revision: 1,
-            ..FeedState::untouched(Format::Atom10, Time::from_unix(0))
         }
     }
 
@@ -296,7 +277,15 @@ mod tests {
             seen in -60_i64..120,
         ) {
             let (since, until) = (window, window + length);
-            let state = state(Some((since, until)));
+            let tick = |seconds| Tick::at(Time::from_unix(seconds));
+            let state = FeedState {
+                revision: Revision(1),
+                tick: Some(tick(until)),
+                window_start: Some(tick(since)),
+                complete_start: Some(tick(since - 1000)),
+                render_revision: 1,
+                ..FeedState::untouched(Format::Atom10, Time::from_unix(0))
+            };
             let seen = Tick::at(Time::from_unix(seen));
             let plan = ReadPlan::new(ViewKind::Sync, Some(seen), &state).unwrap();
             let (told_since, told_until) = plan.bounds(&state);

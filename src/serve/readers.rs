@@ -297,32 +297,22 @@ pub(super) async fn list(State(app): State<SharedState>) -> Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::client;
+    use crate::tests::{access, client};
 
     const TOKEN: &str = "0123456789abcdef0123456789abcdef";
-
-    fn access(name: &str, token: &str, feeds: &[&str]) -> ReaderAccess {
-        let feeds = feeds.iter().map(|feed| FeedName::new(feed).unwrap()).collect();
-        let (name, key) = (name.to_owned(), ReaderKey::new(token));
-        ReaderAccess { name, key, feeds, all_private: false }
-    }
-
     fn known(readers: Vec<ReaderAccess>) -> KnownReaders {
         KnownReaders::new(readers, None)
     }
 
     #[test]
-    fn who_may_read_the_same_as_before_is_the_same_reader() {
+    fn a_token_finds_its_reader_who_is_the_same_as_before() {
         let before = known(vec![access("ann", TOKEN, &["a"]), access("bob", "other", &[])]);
         let now = vec![access("bob", "other", &["a"]), access("ann", TOKEN, &["a"])];
         let now = KnownReaders::new(now, Some(&before));
         let id = |readers: &KnownReaders, token: &str| readers.find(token).unwrap().id;
         assert_eq!(id(&before, TOKEN), id(&now, TOKEN));
         assert_ne!(id(&before, "other"), id(&now, "other"));
-    }
-
-    #[test]
-    fn a_token_finds_its_reader_and_nothing_shows_it() {
+        // A token finds its reader, and nothing shows it.
         let readers = known(vec![access("ann", TOKEN, &["a"]), access("bob", "other", &[])]);
         let ann = readers.find(TOKEN).unwrap();
         let name = |text: &str| FeedName::new(text).unwrap();
@@ -336,10 +326,17 @@ mod tests {
         assert!(all.opens(&name("a"), true) && all.opens(&name("b"), false));
         assert!(!all.opens(&name("a"), false), "what is public is not its own");
         assert!(known(Vec::new()).is_empty());
-    }
-
-    #[test]
-    fn a_token_is_masked_however_it_is_spelled() {
+        // A private feed says for whom it is.
+        let feed = FeedName::new("diary").unwrap();
+        let said = |readers: Vec<ReaderAccess>| known(readers).of_private(&feed).about;
+        assert_eq!(said(Vec::new()), "no reader may see it yet");
+        let all = ReaderAccess { all_private: true, ..access("all", "x", &[]) };
+        let some = vec![access("ann", TOKEN, &["diary"]), access("bob", "y", &["b"]), all];
+        assert_eq!(said(some), "for ann, all, below /t/TOKEN/feeds/diary");
+        let many = (0..=NAMES_SHOWN).map(|n| access(&format!("r{n}"), &n.to_string(), &["diary"]));
+        let said = said(many.collect());
+        assert!(said.contains("r19 and 1 more, below") && !said.contains("r20"), "{said}");
+        // It is masked however it is spelled.
         const OTHER: &str = "Qf7bcdefghijklmnopqrs-tuv_w";
         let both = [TOKEN, OTHER].map(|token| access("ann", token, &[]));
         let readers = known(both.to_vec());
@@ -380,18 +377,5 @@ mod tests {
             assert!(held.await.unwrap());
         }
         assert!(begun.elapsed() >= WRONG_TOKEN_PAUSE);
-    }
-
-    #[test]
-    fn a_private_feed_says_for_whom_it_is() {
-        let feed = FeedName::new("diary").unwrap();
-        let said = |readers: Vec<ReaderAccess>| known(readers).of_private(&feed).about;
-        assert_eq!(said(Vec::new()), "no reader may see it yet");
-        let all = ReaderAccess { all_private: true, ..access("all", "x", &[]) };
-        let some = vec![access("ann", TOKEN, &["diary"]), access("bob", "y", &["b"]), all];
-        assert_eq!(said(some), "for ann, all, below /t/TOKEN/feeds/diary");
-        let many = (0..=NAMES_SHOWN).map(|n| access(&format!("r{n}"), &n.to_string(), &["diary"]));
-        let said = said(many.collect());
-        assert!(said.contains("r19 and 1 more, below") && !said.contains("r20"), "{said}");
     }
 }

@@ -276,12 +276,9 @@ mod tests {
         }
         clock.set(clock.now().plus(LASTS));
         assert!(!sessions.is_open(&own));
-    }
-
-    #[test]
-    fn a_notice_is_for_a_page_that_is_seen() {
-        let clock = clock();
-        let sessions = sessions(&clock, TOKEN);
+        // A notice is for a page that is seen.
+        let clock = self::clock();
+        let sessions = self::sessions(&clock, TOKEN);
         let notice = "„done“";
         let mut own = with(&format!("{COOKIE}={}", signed(&clock, notice)));
         assert_eq!(sessions.notice(&Method::GET, &own).as_deref(), Some(notice));

@@ -127,10 +127,7 @@ mod tests {
             let led = lead_below("/p", before, &HeaderValue::from_static(value));
             assert_eq!(led.as_ref().map(|led| led.to_str().unwrap()), expected, "{value}");
         }
-    }
-
-    #[test]
-    fn only_addresses_from_the_root_are_ours() {
+        // So do the addresses of a page that begin at the root.
         let page = "<a href=\"/x\"></a><a class=\"y\" href=\"https://z/\"></a><form action=\"/f\">\
                     <a href=\"#top\"></a><a href=\"/\"></a>a href=&quot;/t&quot;";
         assert_eq!(

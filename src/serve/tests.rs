@@ -42,6 +42,7 @@ use doubles::*;
 pub(super) use doubles::{name, record};
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
+pub(super) use private::access;
 use std::io::Read as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -123,7 +124,7 @@ struct Site {
 impl Site {
     /// A site with one Atom feed, `news`; see [`TestStore::with_news`].
     fn new() -> Self {
-        Self::over(TestStore::with_news())
+        Self::with(TestStore::with_news(), settings())
     }
 
     /// The same, with SUP documents.
@@ -138,10 +139,6 @@ impl Site {
     /// The same as one of several gateways.
     fn sharing() -> Self {
         Self::announcing_over(TestStore::with_news().shared())
-    }
-
-    fn over(store: TestStore) -> Self {
-        Self::with(store, settings())
     }
 
     fn with(store: TestStore, settings: ServeSettings) -> Self {
@@ -170,21 +167,14 @@ impl Site {
         let clock = ManualClock::at(at(0));
         let (operator, polling) = operator_over(store.real(), Arc::new(clock.clone()), services);
         doubles::tell_of_feeds(&polling, &store);
-        let (tls, before) = (None, None);
-        let parts = ServerConfig { operator, settings, folder: None, origins, tls, before };
+        let parts = ServerConfig { origins, ..parts(operator, settings) };
         Self::of(parts, (store, Arc::new(polling), clock), renderer)
     }
 
     /// The site that takes the place of this one.
     fn followed_by(&self, settings: ServeSettings) -> Self {
-        let parts = ServerConfig {
-            operator: Arc::clone(&self.app.operator),
-            settings,
-            folder: None,
-            origins: OriginSettings::default(),
-            tls: None,
-            before: Some(SiteHandle::new(&self.app)),
-        };
+        let parts = parts(Arc::clone(&self.app.operator), settings);
+        let parts = ServerConfig { before: Some(SiteHandle::new(&self.app)), ..parts };
         let behind = (Arc::clone(&self.store), Arc::clone(&self.polling), self.clock.clone());
         let next = Self::of(parts, behind, spell);
         self.app.hand_over(&next.app);
@@ -223,9 +213,7 @@ impl Site {
 
     /// The same, as the operator gets it.
     async fn text_for_operator(&self, path: &str) -> String {
-        let bearer = format!("Bearer {TOKEN}");
-        let asked = [("authorization", &*bearer), ("accept", "text/html")];
-        text(self.get_with(path, &asked).await).await
+        text(self.get_with(path, &[BEARER, ("accept", "text/html")]).await).await
     }
 
     /// What administration tells.
@@ -259,12 +247,16 @@ impl Site {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Response<Body> {
-        let bearer = format!("Bearer {TOKEN}");
-        let headers = [&[("authorization", bearer.as_str())], headers].concat();
+        let headers = [&[BEARER], headers].concat();
         self.ask(request(method, &format!("/api/v1{path}"), &headers, body)).await
     }
 }
 
+/// A gateway without sites, certificates or a folder, which takes nobody's place.
+fn parts(operator: Arc<Operator>, settings: ServeSettings) -> ServerConfig {
+    let (folder, origins, tls, before) = (None, OriginSettings::default(), None, None);
+    ServerConfig { operator, settings, folder, origins, tls, before }
+}
 pub(super) fn settings() -> ServeSettings {
     let mut config = Config::default();
     (config.sup.periods, config.websub.hub) = (Vec::new(), false);
@@ -362,31 +354,36 @@ async fn problem(response: Response<Body>, status: u16) -> serde_json::Value {
     problem
 }
 
+/// Checks that an answer is to be asked for again in half a minute, and gives the problem that it says.
+async fn is_retried(response: Response<Body>) -> serde_json::Value {
+    assert_eq!(header(&response, "retry-after"), "30");
+    problem(response, 503).await
+}
 fn header<'a>(response: &'a Response<Body>, name: &str) -> &'a str {
     response.headers().get(name).map_or("", |value| value.to_str().unwrap())
 }
 
 /// What a text is checked for.
-pub(super) trait PageText {
+pub(super) trait PageText: AsRef<str> {
     /// It has each of these.
-    fn assert_shows(&self, all: &[&str]);
-
-    /// It has none of these.
-    fn assert_lacks(&self, all: &[&str]);
-}
-
-impl PageText for str {
     #[track_caller]
     fn assert_shows(&self, all: &[&str]) {
-        all.iter().for_each(|part| assert!(self.contains(part), "no {part:?} in {self}"));
+        let text = self.as_ref();
+        all.iter().for_each(|part| assert!(text.contains(part), "no {part:?} in {text}"));
     }
 
+    /// It has none of these.
     #[track_caller]
     fn assert_lacks(&self, all: &[&str]) {
-        all.iter().for_each(|part| assert!(!self.contains(part), "{part:?} in {self}"));
+        let text = self.as_ref();
+        all.iter().for_each(|part| assert!(!text.contains(part), "{part:?} in {text}"));
     }
 }
 
+impl PageText for str {}
+
+/// The operator's token.
+const BEARER: (&str, &str) = ("authorization", "Bearer correct-horse");
 const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
 /// A form that is sent from a page of ours.
 const OURS: (&str, &str) = ("sec-fetch-site", "same-origin");

@@ -25,10 +25,7 @@ fn no_place_is_below_what_the_gateway_answers() {
         let text = origin("a", &format!("host = {host:?}"));
         assert_fault(&text, &format!("f:4: origin.host: {host:?} is no name of a host"));
     }
-}
-
-#[test]
-fn there_are_only_so_many_tables() {
+    // There are only so many tables.
     let origins: String =
         (0..=ORIGIN_LIMIT).map(|n| origin(&format!("n{n}"), &format!("at = \"/n{n}/\""))).collect();
     assert_fault(&origins, "f:5001: origin: there are 1001 of these, the limit is 1000");

@@ -1,5 +1,6 @@
 use super::*;
 use tidegate_core::model::{Format, Time};
+use tidegate_poll::testing::double;
 use tidegate_status::{ParsedNote, PollEnding};
 
 const NOW: Time = Time::from_unix(1_795_191_605);
@@ -9,38 +10,26 @@ fn feed() -> FeedName {
     FeedName::new("harbour").unwrap()
 }
 
-fn id(name: &str) -> SyncId {
-    SyncId::new(name).unwrap()
-}
-
 fn event(kind: EventKind, name: &str) -> Event {
     Event {
-        kind,
-        id: id(name),
+        id: SyncId::new(name).unwrap(),
         native_id: format!("urn:{name}"),
-        old_native_id: None,
         title: format!("About {name}"),
-        tick: Some(Tick::at(NOW)),
         reason: "changed: title".to_owned(),
         at: NOW,
-        seen_gone: None,
+        ..double::event(kind, Some(Tick::at(NOW)))
     }
 }
 
 fn poll(rewritten: u32, updated: u32) -> FinishedPoll {
     FinishedPoll {
-        at: NOW,
         took: Duration::from_millis(3),
-        outcome: PollEnding::Changed,
-        asked_for: false,
         bytes: 100,
         committed: true,
-        is_apart: false,
         entries: Some(4),
         rewritten,
         counts: BTreeMap::from([(EventKind::Updated, updated)]),
-        failure: None,
-        notes: Vec::new(),
+        ..FinishedPoll::new(NOW, PollEnding::Changed)
     }
 }
 
@@ -56,14 +45,10 @@ fn facts() -> FeedFacts {
 }
 
 /// The same, and what happened since.
-fn then(change: impl FnOnce(&mut FeedFacts)) -> FeedFacts {
-    let mut facts = facts();
-    change(&mut facts);
-    facts
-}
-
 fn happened(events: impl IntoIterator<Item = Event>) -> FeedFacts {
-    then(|facts| events.into_iter().for_each(|event| facts.events.insert(0, event)))
+    let mut facts = facts();
+    events.into_iter().for_each(|event| facts.events.insert(0, event));
+    facts
 }
 
 fn add_poll(polling: &mut PollStatus, poll: FinishedPoll) {
@@ -76,10 +61,9 @@ fn add_poll(polling: &mut PollStatus, poll: FinishedPoll) {
 fn teller() -> Storyteller {
     let mut teller = Storyteller::new(GATEWAY.to_owned(), "0123456789abcdef".to_owned());
     let [read] = &tell(&mut teller, 0, &facts())[..] else { panic!("it is one line") };
-    assert_eq!(
-        read,
-        "read: The gateway read harbour: it has 4 posts for feed readers. /feeds/harbour"
-    );
+    let expected =
+        "read: The gateway read harbour: it has 4 posts for feed readers. /feeds/harbour";
+    assert_eq!(read, expected);
     teller
 }
 
@@ -93,29 +77,14 @@ fn tell(teller: &mut Storyteller, second: u64, facts: &FeedFacts) -> Vec<String>
     lines.into_iter().map(words).collect()
 }
 
-/// What is told of the second of two looks; of a third that sees the same, nothing.
-fn told(now: &FeedFacts) -> Vec<String> {
-    let mut teller = teller();
-    let told = tell(&mut teller, 0, now);
-    assert_eq!(tell(&mut teller, 0, now), Vec::<String>::new());
-    told
-}
-
 #[test]
 fn events_are_told_in_the_order_in_which_they_happened() {
-    let now = happened(
-        [
-            EventKind::Deleted,
-            EventKind::Created,
-            EventKind::Updated,
-            EventKind::Retired,
-            EventKind::Rekeyed,
-            EventKind::Returned,
-            EventKind::Discarded,
-        ]
-        .map(|kind| event(kind, "a")),
-    );
-    insta::assert_snapshot!(told(&now).join("\n"));
+    use EventKind::{Created, Deleted, Discarded, Rekeyed, Retired, Returned, Updated};
+    let kinds = [Deleted, Created, Updated, Retired, Rekeyed, Returned, Discarded];
+    let now = happened(kinds.map(|kind| event(kind, "a")));
+    let mut teller = teller();
+    insta::assert_snapshot!(tell(&mut teller, 0, &now).join("\n"));
+    assert_eq!(tell(&mut teller, 0, &now), Vec::<String>::new(), "who sees the same again");
 }
 
 #[test]
@@ -144,10 +113,7 @@ fn a_title_cannot_paint_the_terminal_nor_fill_it() {
     let printed = line.print(false);
     assert!(!printed.contains(char::is_control), "{printed:?}");
     assert!(printed.contains("ééé…”") && printed.len() < 300, "{printed}");
-}
-
-#[test]
-fn colour_marks_the_kind_and_nothing_else() {
+    // Colour marks the kind and nothing else.
     let deleted = happened([event(EventKind::Deleted, "c")]);
     let [line] = &teller().tell(Duration::from_secs(64), &feed(), &deleted)[..] else {
         panic!("it is one line");

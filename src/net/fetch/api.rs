@@ -116,6 +116,7 @@ mod tests {
             head if head.contains("/cut") => {
                 b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf".to_vec()
             }
+            head if head.contains("/healthz") => response("200 OK", "", b"alive"),
             head if head.contains("/away") => response("302 Found", "location: /x\r\n", b""),
             _ => response("409 Conflict", "", b"{\"detail\":\"no\"}"),
         })
@@ -141,16 +142,8 @@ mod tests {
         let other = client.send(Method::GET, url, None).await;
         assert!(matches!(other.map(|_| ()), Err(FetchError::Refused { .. })));
         assert!(ApiClient::new(&Url::parse("http://x/").unwrap(), Some("a\nb"), None).is_err());
-    }
-
-    #[tokio::test]
-    async fn the_status_of_a_server_is_told_and_a_redirect_is_one() {
-        let server = Publisher::start(|head| match head {
-            head if head.contains("/away") => response("302 Found", "location: /healthz\r\n", b""),
-            _ => response("200 OK", "", b"alive"),
-        })
-        .await;
-        let status = async |path: &str| status_of(&server.url(path), Duration::from_secs(5)).await;
+        // The status of a server is told, and a redirect is one.
+        let status = async |path: &str| status_of(&gateway.url(path), Duration::from_secs(5)).await;
         assert_eq!(status("/healthz").await.unwrap(), 200);
         assert_eq!(status("/away").await.unwrap(), 302);
         let nobody = status_of("http://127.0.0.1:1/healthz", Duration::from_secs(5)).await;

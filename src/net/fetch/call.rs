@@ -253,12 +253,9 @@ mod tests {
             format!("http://localhost:{}/a", publisher.port),
         ] {
             for request in [get(&url), page(Method::HEAD, &url)] {
-                let refused = send(request, AllowPrivate::No).await;
-                let refused = refused.expect_err(&url);
-                assert!(
-                    matches!(refused, FetchError::Refused { refusal: Refusal::Address { .. }, .. }),
-                    "{url}: {refused:?}"
-                );
+                let refused = send(request, AllowPrivate::No).await.expect_err(&url);
+                let FetchError::Refused { refusal, .. } = refused else { panic!("{refused:?}") };
+                assert!(matches!(refusal, Refusal::Address { .. }), "{url}: {refusal:?}");
             }
         }
         assert_eq!(publisher.heads().len(), 0);

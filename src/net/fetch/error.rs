@@ -377,10 +377,7 @@ mod tests {
         check(refused(0), text, FetchBlame::Operator, Retry::Seldom);
         let text = format!("a redirect was not followed: {text}");
         check(refused(2), &text, FetchBlame::Upstream, Retry::Seldom);
-    }
-
-    #[test]
-    fn who_answered_asks_to_be_left_alone() {
+        // Who answered may ask to be left alone.
         let wait = Duration::from_secs(7);
         let of = |code, retry_after, to: Option<&str>| {
             let redirected_to = to.map(str::to_owned);

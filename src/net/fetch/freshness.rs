@@ -157,10 +157,7 @@ mod tests {
         ] {
             assert_eq!(rate_reset(&headers(&lines), NOW), expected, "{lines:?}");
         }
-    }
-
-    #[test]
-    fn retry_after_is_seconds_or_a_date() {
+        // Retry-After is seconds or a date.
         for (value, expected) in [
             ("120", Some(120)),
             (" 0 ", Some(0)),

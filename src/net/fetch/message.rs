@@ -206,10 +206,7 @@ mod tests {
         headers.insert(ETAG, "x".repeat(MAX_VALIDATOR_BYTES + 1).parse().unwrap());
         headers.insert(LAST_MODIFIED, http::HeaderValue::from_bytes(b"\xe9t\xe9").unwrap());
         assert!(Validators::from_headers(&headers, "http://e.org/", 0).is_empty());
-    }
-
-    #[test]
-    fn a_request_does_not_show_its_credentials() {
+        // Nor does a request show its credentials.
         let request = FetchRequest::whole("http://me:secret@e.org/".into(), Time::from_unix(0));
         assert!(!format!("{request:?}").contains("secret"));
     }

@@ -121,10 +121,7 @@ mod tests {
             let said = t.follow(302, Some(b"/")).unwrap_err().to_string();
             assert!(said.ends_with(end), "{said}");
         }
-    }
-
-    #[test]
-    fn a_redirect_needs_a_location() {
+        // A redirect needs a location.
         for bad in [None, Some(b"".as_slice()), Some(b"\xff"), Some(b"http://")] {
             let refused = new_chain("http://a.org/").follow(302, bad).unwrap_err();
             assert!(refused.to_string().ends_with("without a usable location"), "{bad:?}");

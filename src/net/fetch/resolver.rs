@@ -124,10 +124,7 @@ mod tests {
         assert_eq!(kept(&["1.1.1.1"; 100]).map(|kept| kept.len()), Ok(MAX_ADDRESSES));
         let said = kept(&["127.0.0.1", "::1"]).unwrap_err().to_string();
         assert!(said.starts_with("a.example has a loopback address (127.0.0.1);"), "{said}");
-    }
-
-    #[test]
-    fn answers_are_kept_for_their_time_and_in_a_bounded_number() {
+        // Answers are kept for their time, and in a bounded number.
         let policy = GuardedResolver::new(Openness::Public).answers.policy();
         assert_eq!(policy.time_to_live(), Some(Duration::from_secs(60)));
         assert_eq!(policy.max_capacity(), Some(MAX_NAMES));

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_everybody_asks_may_make_a_feed() {
+    fn only_what_everybody_asks_at_a_definite_address_may_make_a_feed() {
         let may = |pairs: &[(&'static str, &str)]| may_make_feed(&Method::GET, &map(pairs));
         assert!(may(&[]) && may(&[("accept", "*/*"), ("accept-encoding", "gzip")]));
         assert!(may(&[("if-none-match", "x"), ("a-im", "feed")]));
@@ -132,16 +132,10 @@ mod tests {
         for method in [Method::HEAD, Method::POST] {
             assert!(!may_make_feed(&method, &HeaderMap::new()));
         }
-    }
-
-    #[test]
-    fn an_answer_by_which_a_site_chooses_is_not_everybodys() {
+        // An answer by which a site chooses is not everybody's.
         assert!(is_neutral(&map(&[("vary", "Accept-Encoding, Origin")])));
         assert!(!is_neutral(&map(&[("vary", "Accept-Language")])));
-    }
-
-    #[test]
-    fn an_address_of_which_anybody_can_make_more_is_not_definite() {
+        // Nor is an address definite of which anybody can make more.
         let is_definite = |path: &str| is_definite(&Url::parse(path).unwrap());
         assert!(is_definite("https://a.example/blog/atom.xml"));
         assert!(is_definite("https://a.example/"));
@@ -150,10 +144,7 @@ mod tests {
         {
             assert!(!is_definite(&format!("https://a.example/{more}")), "{more}");
         }
-    }
-
-    #[test]
-    fn only_what_everybody_gets_may_be_a_feed() {
+        // Only what everybody gets may be one.
         let of = |pairs: &[(&'static str, &str)]| {
             let mut all = map(pairs);
             all.entry(header::CONTENT_TYPE)

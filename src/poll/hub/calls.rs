@@ -241,24 +241,16 @@ mod tests {
         let why = "the callback answered 410".to_owned();
         CallOutcome::Answered(CallbackAnswer::Refused(why), None)
     }
-
-    #[tokio::test]
-    async fn a_document_that_is_too_large_is_no_failure_of_the_callback() {
-        let ended = tower::service_fn(async |_: CallRequest| {
-            Ok(Called { status: 410, whole: true, ..Called::default() })
-        });
-        let (hub, task) = (open(memory(), Call::new(ended)).await, delivery());
-        let outcome = perform(&hub.0, &topics_of_size(|| DOCUMENT_LIMIT + 1), &task).await;
-        let CallOutcome::End { why, of_document: true } = outcome else { panic!("{outcome:?}") };
-        assert!(why.contains("at most 16777216"), "{why}");
-        assert_eq!(perform(&hub.0, &topics_of_size(|| DOCUMENT_LIMIT), &task).await, gone());
+    /// Whoever is called answers with this status.
+    fn answers(status: u16) -> Call {
+        Call::new(tower::service_fn(move |_: CallRequest| {
+            std::future::ready(Ok(Called { status, whole: true, ..Called::default() }))
+        }))
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_host_is_called_at_a_bounded_rate() {
-        let answers = async |_: CallRequest| Ok(Called { status: 204, ..Called::default() });
-        let call = Call::new(tower::service_fn(answers));
-        let (hub, mut task) = (open(memory(), call).await, delivery());
+        let (hub, mut task) = (open(memory(), answers(204)).await, delivery());
         for (callback, bytes, expected) in [
             ("https://small.example/", 0, 400),
             ("https://large.example/", DOCUMENT_LIMIT, 400 + 30_000),
@@ -274,11 +266,6 @@ mod tests {
 
     #[tokio::test]
     async fn what_strangers_name_is_never_called_as_what_the_operator_names() {
-        let answers = |status| {
-            Call::new(tower::service_fn(move |_: CallRequest| {
-                std::future::ready(Ok(Called { status, whole: true, ..Called::default() }))
-            }))
-        };
         let hub = open(memory(), answers(204)).await;
         let (callbacks, webhooks) = (answers(410), answers(204));
         let calling = Calling { callbacks, webhooks, allow_private: AllowPrivate::No };
@@ -291,6 +278,12 @@ mod tests {
             let expected = if manner == Manner::Webhook { taken } else { gone() };
             assert_eq!(outcome, expected, "{manner:?}");
         }
+        // A document that is too large is no failure of the callback.
+        let (hub, task) = (open(memory(), answers(410)).await, delivery());
+        let outcome = perform(&hub.0, &topics_of_size(|| DOCUMENT_LIMIT + 1), &task).await;
+        let CallOutcome::End { why, of_document: true } = outcome else { panic!("{outcome:?}") };
+        assert!(why.contains("at most 16777216"), "{why}");
+        assert_eq!(perform(&hub.0, &topics_of_size(|| DOCUMENT_LIMIT), &task).await, gone());
     }
 
     #[tokio::test]

@@ -305,17 +305,14 @@ mod tests {
     use tidegate_core::model::SecretText;
 
     #[test]
-    fn durations_are_written_as_they_are_read() {
+    fn durations_and_what_is_ignored_are_written_as_they_are_read() {
         for (seconds, text) in
             [(0, "0s"), (90, "90s"), (300, "5m"), (7200, "2h"), (86_400, "1d"), (90_000, "25h")]
         {
             assert_eq!(duration(Duration::from_secs(seconds)), text);
             assert_eq!(tidegate_config::duration(text).unwrap(), Duration::from_secs(seconds));
         }
-    }
-
-    #[test]
-    fn what_is_ignored_is_written_as_it_is_read() {
+        // So is what is ignored.
         let list = json!(["media:keywords", { "field": "description", "pattern": "[0-9]+" }]);
         let Value::Object(settings) = json!({ "ignore": list }) else { panic!() };
         let read = feed_settings(&settings).unwrap().options.ignore;

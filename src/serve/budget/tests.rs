@@ -66,11 +66,7 @@ fn what_several_hold_counts_once_for_each_and_in_all() {
     assert_eq!((stage.budget.of(client(1)), stage.budget.held()), (40, (2, 40)));
     held.clear();
     assert_eq!(stage.budget.held(), (0, 0));
-}
-
-#[test]
-fn a_client_has_its_share_and_the_greatest_gives_way() {
-    let stage = Stage::new(100, 50);
+    // A client has its share, and the greatest gives way.
     let _busy = stage.busy(0..3);
     let first = stage.take(1, 0, (1, 20)).unwrap();
     let second = stage.take(1, 1, (2, 20)).unwrap();
@@ -88,10 +84,7 @@ fn a_client_has_its_share_and_the_greatest_gives_way() {
     let huge = stage.take(1, 9, (7, 1000)).unwrap();
     assert_eq!(stage.take(1, 9, (8, 1)).err(), Some(BudgetEnd::Share));
     drop(huge);
-}
-
-#[test]
-fn a_site_has_a_share_however_many_networks_it_has() {
+    // A site has a share, however many networks it has.
     let stage = Stage::with(BudgetShares { all: 8, each: 2, network: 4 });
     let _busy = stage.busy(0..6);
     let take = |network: u16| {
@@ -104,10 +97,7 @@ fn a_site_has_a_share_however_many_networks_it_has() {
     held.pop();
     let _next = take(4).unwrap();
     assert!(stage.cut().is_empty());
-}
-
-#[test]
-fn nobody_gives_way_to_one_that_has_more() {
+    // Nobody gives way to one that has more.
     let stage = Stage::new(100, 50);
     let _busy = stage.busy(0..10);
     let held: Vec<_> =
@@ -115,10 +105,7 @@ fn nobody_gives_way_to_one_that_has_more() {
     assert_eq!(stage.take(11, 11, (11, 20)).err(), Some(BudgetEnd::All));
     assert_eq!((stage.budget.held(), stage.cut()), ((10, 100), vec![]));
     drop(held);
-}
-
-#[test]
-fn who_is_waited_for_gives_way_before_who_is_not() {
+    // Who is waited for gives way before who is not.
     let stage = Stage::new(100, 100);
     let _moves = stage.busy([0]);
     let _most = stage.take(1, 0, (1, 60)).unwrap();
@@ -150,10 +137,7 @@ fn what_frees_nothing_is_not_cut() {
     let last = stage.budget.take_anyway(holder);
     assert_eq!(stage.budget.held(), (4, 105), "how an action ended is said");
     drop(last);
-}
-
-#[test]
-fn an_action_that_is_carried_out_gives_way_to_nobody() {
+    // An action that is carried out gives way to nobody.
     let stage = Stage::new(4, 4);
     let busy = stage.busy(0..4);
     let take = |at| stage.take_for(client(1), at, (at, 1), true).unwrap();

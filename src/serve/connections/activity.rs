@@ -424,10 +424,7 @@ mod tests {
         assert!(!is_waiting_for_client(&activity), "and it still is");
         drop(body);
         assert!(!is_waiting_for_client(&activity));
-    }
-
-    #[test]
-    fn rest_is_counted_from_the_end_of_the_last_answer() {
+        // Rest is counted from the end of the last answer.
         let clock = SweepClock::default();
         let activity = Arc::new(Connection::new(Arc::clone(&clock), false));
         let limits = ConnectionLimits { head: Duration::from_secs(1), ..ConnectionLimits::USUAL };

@@ -179,13 +179,6 @@ mod tests {
 
     const NOW: Time = Time::from_unix(200);
 
-    fn feed(name: &str) -> IndexedFeed {
-        let name_of_feed = FeedName::new(name).unwrap();
-        let url = format!("https://{name}.example/feed.xml");
-        let record = FeedRecord::new(name_of_feed, url, FeedSource::Api);
-        IndexedFeed::new(&Arc::new(record), false)
-    }
-
     fn names(feeds: &[IndexedFeed], query: &DashboardQuery) -> Vec<String> {
         let list = select(feeds.iter(), query, NOW);
         list.feeds.iter().map(|feed| feed.name().to_string()).collect()
@@ -197,8 +190,13 @@ mod tests {
 
     /// Four feeds, each with a trouble of its own, one without, and one that was deleted.
     fn feeds() -> Vec<IndexedFeed> {
-        let mut feeds =
-            ["failing", "held", "conflict", "gap", "fine", "gone", "paused"].map(feed).to_vec();
+        let names = ["failing", "held", "conflict", "gap", "fine", "gone", "paused"];
+        let feed = |name: &str| {
+            let url = format!("https://{name}.example/feed.xml");
+            let record = FeedRecord::new(FeedName::new(name).unwrap(), url, FeedSource::Api);
+            IndexedFeed::new(&Arc::new(record), false)
+        };
+        let mut feeds = names.map(feed).to_vec();
         feeds[0].polling.failures = 1;
         feeds[1].figures.held = Some("empty".into());
         feeds[2].figures.contested = 1;
@@ -211,7 +209,7 @@ mod tests {
 
     #[test]
     fn each_filter_shows_what_it_says_and_the_sums_agree() {
-        let feeds = feeds();
+        let mut feeds = feeds();
         let totals = ListTotals::new(feeds.iter(), NOW);
         for (filter, shown) in [
             (FeedFilter::All, vec!["failing", "held", "conflict", "gap", "fine", "paused"]),
@@ -228,11 +226,7 @@ mod tests {
             assert_eq!(totals.shown_by(filter), shown.len(), "{filter:?}");
         }
         assert_eq!(totals.changed_today, 1);
-    }
-
-    #[test]
-    fn feeds_are_found_by_what_they_are_called_and_sorted() {
-        let mut feeds = feeds();
+        // Feeds are found by what they are called, and sorted.
         for (search, shown) in [("fai", "failing"), ("gap.example", "gap"), ("nothing", "")] {
             let query = DashboardQuery { search: search.to_owned(), ..DashboardQuery::default() };
             assert_eq!(names(&feeds, &query).join(" "), shown, "{search}");
@@ -249,10 +243,7 @@ mod tests {
             let query = DashboardQuery { order, ..DashboardQuery::default() };
             assert_eq!(names(&feeds, &query)[0], first, "{order:?}");
         }
-    }
-
-    #[test]
-    fn a_search_has_a_limit() {
+        // A search has a limit.
         let long = format!("q={}", "ä".repeat(300));
         assert_eq!(DashboardQuery::read(&long).unwrap().search.chars().count(), 100);
     }

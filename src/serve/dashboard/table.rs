@@ -302,20 +302,10 @@ fn path(bars: &[u32; BARS]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_core::model::SyncId;
+    use tidegate_poll::testing::double;
 
     fn event(kind: EventKind, at: Time) -> Event {
-        Event {
-            kind,
-            id: SyncId::new("a").unwrap(),
-            native_id: "a".to_owned(),
-            old_native_id: None,
-            title: String::new(),
-            tick: None,
-            reason: String::new(),
-            at,
-            seen_gone: None,
-        }
+        Event { at, ..double::event(kind, None) }
     }
 
     #[test]
@@ -341,10 +331,7 @@ mod tests {
         assert!(sparkline(&events[..5], 5, now).into_string().contains("at least 4 changes"));
         let none = sparkline(&[], 100, now).into_string();
         assert!(none.contains("0 changes") && none.matches("<path").count() == 1, "{none}");
-    }
-
-    #[test]
-    fn a_bar_is_seen_and_no_higher_than_the_picture() {
+        // A bar is seen, and no higher than the picture.
         let mut bars = [0; BARS];
         (bars[0], bars[1]) = (1, 1_000_000);
         assert_eq!(path(&bars), "M0 24v-4h3v4zM4 24v-24h3v24z");

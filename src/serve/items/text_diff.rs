@@ -193,18 +193,6 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_word_is_shown_between_its_neighbours() {
-        let old = (0..200).map(|n| format!("word{n} ")).collect::<String>();
-        let new = old.replace("word100 ", "changed ");
-        let compared = compare(&old, &new);
-        let [before, _, gone, new, _, after] = compared.0.as_slice() else { panic!() };
-        assert_eq!([before, after], [&TextPiece::SkippedWords(84); 2]);
-        assert_eq!(*gone, TextPiece::Deleted("word100".to_owned()));
-        assert_eq!(*new, TextPiece::Inserted("changed".to_owned()));
-        assert_eq!(compared.1, None);
-    }
-
-    #[test]
     fn what_is_too_long_or_late_is_not_compared() {
         let refused = |budget: CompareBudget, old: &str, new: &str| {
             let compared = super::compare(old, new, &mut { budget });
@@ -223,11 +211,7 @@ mod tests {
         assert!(allows(CompareBudget::WHOLE, &long).unwrap_err().contains("too long"));
         assert!(allows(spent(), "x").unwrap_err().contains("took as long as it may"));
         assert_eq!(allows(CompareBudget::WHOLE, "x"), Ok(()));
-    }
-
-    /// Texts that have nothing in common are the worst case; they end in time all the same.
-    #[test]
-    fn the_worst_case_ends() {
+        // Texts that have nothing in common are the worst case; they end in time all the same.
         let words = |seed: u64| {
             let words = (0..20_000_u64).map(|n| format!("{} ", n.wrapping_mul(seed) % 99_991));
             words.collect::<String>()
@@ -235,6 +219,15 @@ mod tests {
         let (old, new) = (words(7_919), words(104_729));
         let compared = compare(&old, &new);
         assert!(!compared.0.is_empty());
+        // A changed word is shown between its neighbours.
+        let old = (0..200).map(|n| format!("word{n} ")).collect::<String>();
+        let new = old.replace("word100 ", "changed ");
+        let compared = compare(&old, &new);
+        let [before, _, gone, new, _, after] = compared.0.as_slice() else { panic!() };
+        assert_eq!([before, after], [&TextPiece::SkippedWords(84); 2]);
+        assert_eq!(*gone, TextPiece::Deleted("word100".to_owned()));
+        assert_eq!(*new, TextPiece::Inserted("changed".to_owned()));
+        assert_eq!(compared.1, None);
     }
 
     proptest! {

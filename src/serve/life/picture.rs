@@ -277,10 +277,6 @@ mod tests {
     use crate::tests::PageText as _;
     use tidegate_core::model::{Interruptions, SyncId};
 
-    fn name() -> FeedName {
-        FeedName::new("news").unwrap()
-    }
-
     fn at(hours: i64) -> Time {
         Time::from_unix(1_800_000_000 + 3_600 * hours)
     }
@@ -297,7 +293,7 @@ mod tests {
     }
 
     fn drawn(life: &FeedLife) -> String {
-        figure(&name(), life, at(20)).into_string()
+        figure(&FeedName::new("news").unwrap(), life, at(20)).into_string()
     }
 
     #[test]
@@ -317,31 +313,25 @@ mod tests {
         life.interruptions.note(InterruptionKind::Held, Some("<too few>"), at(15));
         // From the end of the titles, 250, to where lines begin to fade, 974.
         insta::assert_snapshot!("picture", drawn(&life));
-    }
-
-    #[test]
-    fn many_items_are_drawn_in_a_bounded_picture() {
+        // Many items are drawn in a bounded picture.
         let many = |n: usize| {
             let mut one = line(n, 0, Some((LineEnd::Retired, at(1))));
             one.marks = vec![LineMark::new(MarkKind::Edit, at(1), "version 2"); 3];
             one
         };
-        let picture = drawn(&life((0..LINES_SHOWN).map(many).collect()));
+        let picture = drawn(&self::life((0..LINES_SHOWN).map(many).collect()));
         assert_eq!(picture.matches("<circle").count(), MARKS_SHOWN);
         assert_eq!(picture.matches("<path class=\"line").count(), 2);
         assert!(picture.len() < 500_000, "{}", picture.len());
         assert!(picture.contains("viewBox=\"0 0 1000.0 744.0\""));
-    }
-
-    #[test]
-    fn a_feed_of_any_age_has_a_picture_with_an_axis_as_exact_as_its_length_asks() {
+        // A feed of any age has a picture, with an axis as exact as its length asks.
         for (begin, shown) in [(-100, ">2027-01-11<"), (0, ">08:00<"), (20, "H97"), (30, "H97")] {
             let mut one = line(1, begin, None);
             one.title = "</svg><script>alert(1)</script>\" onload=\"x".to_owned();
-            let picture = drawn(&life(vec![one]));
+            let picture = drawn(&self::life(vec![one]));
             picture.assert_shows(&[shown, "&lt;/svg&gt;"]);
             picture.assert_lacks(&["<script", "\" onload"]);
         }
-        assert_eq!(drawn(&life(Vec::new())), "");
+        assert_eq!(drawn(&self::life(Vec::new())), "");
     }
 }

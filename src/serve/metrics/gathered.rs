@@ -339,18 +339,10 @@ mod tests {
              oldest_read_age_seconds 200000, poll_lag_seconds 90, polls_in_flight 1, \
              polls_waiting 2",
         );
-    }
-
-    #[test]
-    fn a_feed_that_nobody_polls_fails_in_nothing() {
-        let old = FeedSummary {
-            next_poll: Some(at(-90)),
-            read: Some(at(-900_000)),
-            stale_after: Some(at(-800_000)),
-            failures: 3,
-            gaps: PollGaps { count: 1, last: Some(at(-8 * 86_400)) },
-            ..FeedSummary::default()
-        };
+        // A feed that nobody polls fails in nothing.
+        let gaps = PollGaps { count: 1, last: Some(at(-8 * 86_400)) };
+        let (read, stale_after) = (Some(at(-900_000)), Some(at(-800_000)));
+        let old = FeedSummary { read, stale_after, gaps, ..ill.clone() };
         let feeds = [
             feed((FeedStanding::Paused, URL), &old, (true, 1)),
             feed((FeedStanding::Gone, URL), &old, (true, 1)),
@@ -388,9 +380,8 @@ mod tests {
         let endless = LIMITS.replace("1024", "unlimited");
         assert!(!told([STAT, SYSTEM, &endless], 100).unwrap().contains("max_fds"));
         let short = STAT.split_at(80).0;
-        for (stat, system, ticks) in
-            [("", SYSTEM, 100), (short, SYSTEM, 100), (STAT, "", 100), (STAT, SYSTEM, 0)]
-        {
+        let cases = [("", SYSTEM, 100), (short, SYSTEM, 100), (STAT, "", 100), (STAT, SYSTEM, 0)];
+        for (stat, system, ticks) in cases {
             assert_eq!(told([stat, system, LIMITS], ticks), None, "{stat:?} {system:?}");
         }
     }

@@ -183,18 +183,15 @@ mod tests {
         }
         writing.await.unwrap();
         assert_eq!(came, bytes);
-    }
-
-    #[tokio::test]
-    async fn who_takes_nothing_is_not_waited_for() {
+        // Who takes nothing is not waited for.
         let (sender, stream) = mpsc::channel(1);
-        let mut to = writer(sender.clone());
-        let write = move || to.write_all(&vec![7; 3 * PIECE]).map_err(|error| error.kind());
-        let refused = tokio::task::spawn_blocking(write).await.unwrap();
-        assert_eq!(refused, Err(ErrorKind::TimedOut));
+        let write = async |sender| {
+            let mut to = writer(sender);
+            let write = move || to.write_all(&vec![7; 3 * PIECE]).map_err(|error| error.kind());
+            tokio::task::spawn_blocking(write).await.unwrap()
+        };
+        assert_eq!(write(sender.clone()).await, Err(ErrorKind::TimedOut));
         drop(stream);
-        let mut to = writer(sender);
-        let write = move || to.write_all(&vec![7; 3 * PIECE]).map_err(|error| error.kind());
-        assert_eq!(tokio::task::spawn_blocking(write).await.unwrap(), Err(ErrorKind::BrokenPipe));
+        assert_eq!(write(sender).await, Err(ErrorKind::BrokenPipe));
     }
 }

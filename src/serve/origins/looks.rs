@@ -264,10 +264,7 @@ mod tests {
         let look = looks.begin(&at).unwrap();
         look.release_others();
         assert_eq!(waits().await, Duration::ZERO);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_was_found_is_good_for_a_while_and_where_it_leads_until_the_next_look() {
+        // What was found is good for a while, and where it leads until the next look.
         let (looks, at) = (Looks::new(), url("http://a/feed"));
         for age in [NOTHING_AGE, PAGE_AGE] {
             looks.note(&at, None, age);
@@ -282,27 +279,7 @@ mod tests {
         assert_eq!((looks.is_known(&at), looks.lead(&at)), (false, Some(lead)));
         looks.note(&at, None, NOTHING_AGE);
         assert_eq!(looks.lead(&at), None);
-    }
-
-    /// How much leave there is at a site for each of these clients in turn.
-    async fn taken(
-        permits: &ClientSitePermits,
-        site: &str,
-        clients: &[u8],
-    ) -> (Vec<usize>, Vec<ClientSitePermit>) {
-        let (site, mut counts, mut held) = (url(site), Vec::new(), Vec::new());
-        for last in clients {
-            let before = held.len();
-            while let Ok(permit) = permits.acquire((&site, client(*last)), WAIT).await {
-                held.push(permit);
-            }
-            counts.push(held.len() - before);
-        }
-        (counts, held)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn one_client_takes_no_looks_from_another() {
+        // One client takes no looks from another.
         let looks = Looks::new();
         let (counts, mut held) = taken(&looks.permits, "http://a/", &[1, 2, 3, 4, 5]).await;
         assert_eq!(counts, [2, 2, 2, 2, 0], "a site is asked eight things at once");
@@ -312,10 +289,7 @@ mod tests {
         assert!(looks.permits.acquire((&url("http://a/"), client(4)), WAIT).await.is_ok());
         drop((held, others));
         assert_eq!((looks.permits.clients.keys(), looks.permits.sites.keys()), (0, 0));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_site_is_asked_at_a_pace_that_no_client_takes_from_another() {
+        // A site is asked at a pace.
         let (looks, site) = (Looks::new(), url("http://a/"));
         let look =
             async |last: u8| looks.acquire_permit((&site, client(last)), WAIT).await.map(drop);
@@ -349,5 +323,22 @@ mod tests {
             looks.note_found(&site, client(1));
         }
         assert_eq!(looks.acquire_permit((&site, Client::Own), WAIT).await.map(drop), Ok(()));
+    }
+
+    /// How much leave there is at a site for each of these clients in turn.
+    async fn taken(
+        permits: &ClientSitePermits,
+        site: &str,
+        clients: &[u8],
+    ) -> (Vec<usize>, Vec<ClientSitePermit>) {
+        let (site, mut counts, mut held) = (url(site), Vec::new(), Vec::new());
+        for last in clients {
+            let before = held.len();
+            while let Ok(permit) = permits.acquire((&site, client(*last)), WAIT).await {
+                held.push(permit);
+            }
+            counts.push(held.len() - before);
+        }
+        (counts, held)
     }
 }

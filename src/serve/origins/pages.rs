@@ -288,10 +288,7 @@ mod tests {
             let length = read.unwrap().len();
             assert!((PAGE_LIMIT..PAGE_LIMIT + PIECE).contains(&length), "{length}");
         }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_document_is_read_whole_whatever_it_calls_itself() {
+        // A document is read whole, whatever it calls itself.
         let items = "<item><title>One</title><guid>1</guid></item>".repeat(PAGE_LIMIT / 40);
         let head = "<title>t</title><link>http://a.example/</link>";
         let feed = format!("<rss version=\"2.0\"><channel>{head}{items}</channel></rss>");

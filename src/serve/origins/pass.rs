@@ -251,13 +251,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sites_leave_files_for_others() {
-        let of = [(524_288, 1), (524_288, 1_000), (1_024, 1), (1_024, 4), (1_024, 1_000)];
-        let each = of.map(|(files, sites)| at_once(256, files, sites));
-        assert_eq!(each, [256, 131, 256, 64, 1]);
-    }
-
-    #[test]
     fn only_what_the_site_did_not_answer_failed() {
         let of = |status| {
             let problem = Problem::new(StatusCode::from_u16(status).unwrap(), "");
@@ -266,5 +259,9 @@ mod tests {
         assert_eq!([502, 504].map(of), ["failed"; 2]);
         assert_eq!([503, 429].map(of), ["busy"; 2], "a client's own share may be used up");
         assert_eq!([400, 405, 501, 508].map(of), ["refused"; 4]);
+        // Sites leave files for others.
+        let of = [(524_288, 1), (524_288, 1_000), (1_024, 1), (1_024, 4), (1_024, 1_000)];
+        let each = of.map(|(files, sites)| at_once(256, files, sites));
+        assert_eq!(each, [256, 131, 256, 64, 1]);
     }
 }

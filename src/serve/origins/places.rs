@@ -351,10 +351,7 @@ mod tests {
         urls.iter().for_each(|url| demand.note_client(url, client(9), at(1)));
         demand.note_client("http://a/x", client(4), at(1));
         assert_eq!(gives_way(&demand, &urls, "http://a/x", 1), None);
-    }
-
-    #[test]
-    fn what_more_ask_for_or_the_front_page_names_comes_first() {
+        // What more ask for, or the front page names, comes first.
         let demand = FeedDemand::default();
         let urls = ["http://a/1", "http://a/2"];
         for (url, clients) in urls.iter().zip([1..=2, 1..=3]) {
@@ -374,10 +371,7 @@ mod tests {
         urls.iter().for_each(|url| demand.note_named(&Url::parse(url).unwrap()));
         (20..40).for_each(|last| demand.note_client(NEW, client(last), at(0)));
         assert_eq!(gives_way(&demand, &urls, NEW, 1), None, "all are named");
-    }
-
-    #[test]
-    fn what_nobody_asks_for_any_more_goes_and_what_is_not_known_stays() {
+        // What nobody asks for any more goes, and what is not known stays.
         let demand = FeedDemand::default();
         let urls = ["http://a/1"];
         demand.note_client(NEW, client(1), at(0));
@@ -387,10 +381,7 @@ mod tests {
         demand.note_client(urls[0], client(2), at(DAY));
         demand.note_client(NEW, client(3), at(4 * DAY));
         assert_eq!(gives_way(&demand, &urls, NEW, 4 * DAY), Some(urls[0].to_owned()));
-    }
-
-    #[test]
-    fn what_subscribers_want_stays() {
+        // What subscribers want stays.
         let (demand, urls) = (FeedDemand::default(), ["http://a/1", "http://a/2"]);
         let (feeds, url) = (feeds(&urls), Url::parse(NEW).unwrap());
         let all: Vec<_> = feeds.iter().collect();
@@ -402,10 +393,7 @@ mod tests {
         };
         assert_eq!(goes(&["f0"]).as_deref(), Some("f1"));
         assert_eq!(goes(&["f0", "f1"]), None);
-    }
-
-    #[test]
-    fn so_many_clients_are_told_apart() {
+        // So many clients are told apart.
         let demand = FeedDemand::default();
         (0..=u8::MAX).for_each(|last| demand.note_client(NEW, client(last), at(i64::from(last))));
         assert_eq!(demand.of(NEW, at(300)).clients, CLIENTS);

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_has_a_share_and_a_site_a_limit() {
+    async fn a_client_has_a_share_a_site_a_limit_and_bodies_are_read_ahead() {
         let shares = [1, 8, 20, 256].map(|limit| SiteSlots::new(limit, None).budget.shares().each);
         assert_eq!(shares, [1, 8, 8, 64]);
         let slots = SiteSlots::new(10, None);
@@ -229,10 +229,7 @@ mod tests {
         assert!(waited.is_ok() && begun.elapsed() < WAIT);
         drop((waited, held));
         assert_eq!(slots.budget.held(), (0, 0));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn as_many_wait_as_there_are_slots() {
+        // As many wait as there are slots.
         let slots = Arc::new(SiteSlots::new(8, None));
         let mut held = Vec::new();
         for last in [1, 1, 2, 2, 3, 3, 4, 4] {
@@ -250,19 +247,7 @@ mod tests {
         for waits in waiting {
             assert!(waits.await.unwrap().is_ok());
         }
-    }
-
-    fn body(pieces: impl Stream<Item = Bytes> + Send + 'static) -> PassedBody {
-        StreamBody::new(pieces.map(|bytes| Ok::<_, BodyError>(Frame::data(bytes)))).boxed_unsync()
-    }
-
-    /// A body that begins and does not go on.
-    fn begun() -> PassedBody {
-        body(stream::iter([Bytes::from_static(b"x")]).chain(stream::pending()))
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_site_is_asked_once_a_body_has_come_or_flows() {
+        // A site is asked once a body has come or flows.
         let (uploads, site) = (Uploads::new(), Url::parse("http://a/").unwrap());
         let of = async |last: u8, body| uploads.read_ahead(&site, &of(last), body).await;
         let whole = stream::iter([&b"a"[..], b"b"].map(Bytes::from_static));
@@ -279,17 +264,26 @@ mod tests {
         let mut slow = Vec::new();
         for last in 1..=9 {
             for _ in 0..4 {
-                if let Ok(read) = timeout(2 * SLOW_AFTER, of(last, begun())).await {
+                if let Ok(read) = timeout(2 * SLOW_AFTER, of(last, self::begun())).await {
                     slow.push(read.unwrap());
                 }
             }
         }
         assert_eq!(slow.len(), 16);
-        let (late, _) = tokio::join!(of(20, begun()), of(21, body(stream::empty())));
+        let (late, _) = tokio::join!(of(20, self::begun()), of(21, body(stream::empty())));
         assert_eq!(late.err().unwrap().status, StatusCode::REQUEST_TIMEOUT);
         slow.truncate(15);
-        let (mut next, leave) = of(20, begun()).await.unwrap();
+        let (mut next, leave) = of(20, self::begun()).await.unwrap();
         assert!(leave.is_some());
         assert_eq!(next.frame().await.unwrap().unwrap().into_data().unwrap(), "x");
+    }
+
+    fn body(pieces: impl Stream<Item = Bytes> + Send + 'static) -> PassedBody {
+        StreamBody::new(pieces.map(|bytes| Ok::<_, BodyError>(Frame::data(bytes)))).boxed_unsync()
+    }
+
+    /// A body that begins and does not go on.
+    fn begun() -> PassedBody {
+        body(stream::iter([Bytes::from_static(b"x")]).chain(stream::pending()))
     }
 }

@@ -14,15 +14,10 @@ fn url(text: &str) -> Url {
 /// An origin at this place.
 pub(crate) fn config(place: OriginPlace) -> OriginConfig {
     OriginConfig {
-        name: name("blog"),
-        url: url("https://blog.example/"),
-        place,
         passes: PassMode::Redirect,
-        sends_host: false,
-        first_wait: Duration::from_secs(5),
-        idle: Duration::from_secs(86_400),
-        feeds: 10,
-        requests: 256,
+        ..site_of_config("https://blog.example/", place, "https://gw.example", false)
+            .config()
+            .clone()
     }
 }
 
@@ -49,7 +44,7 @@ fn places(records: Vec<FeedRecord>) -> FeedPlaces {
 }
 
 #[test]
-fn feeds_of_an_origin_are_at_their_publishers_paths() {
+fn feeds_of_an_origin_are_at_their_publishers_paths_without_keys() {
     let places = places(vec![
         record("a", "https://blog.example/atom.xml"),
         record("own", "https://elsewhere.example/x"),
@@ -65,17 +60,17 @@ fn feeds_of_an_origin_are_at_their_publishers_paths() {
     assert_eq!(places.feed_of(&url("https://blog.example/hidden.xml")), None);
     assert_eq!(places.address(&name("hidden"), None), None);
     assert_eq!(places.address(&name("z"), None), None);
-}
-
-/// Whoever has the address of such a feed has the feed.
-#[test]
-fn an_address_with_a_key_is_named_to_nobody() {
+    // It is found in every spelling of its address.
+    let places = self::places(vec![record("a", "https://blog.example/%7euser/%61tom.xml")]);
+    let spelled = at().upstream("~user/atom%2Exml", None).unwrap();
+    assert_eq!(places.feed_of(&spelled), Some(&name("a")));
+    // An address with a key is named to nobody: whoever has the address of such a feed has the feed.
     let key = "https://blog.example/premium/k3Jx9QzLw8VtYp2R7mNb4cHd/feed.xml";
     let mut said = record("said", "https://blog.example/letters.xml");
     said.options.secret = Some(true);
     let mut open = record("open", "https://blog.example/a8f3c1d94be27760.xml");
     open.options.secret = Some(false);
-    let places = places(vec![record("key", key), said, open]);
+    let places = self::places(vec![record("key", key), said, open]);
     for hidden in ["key", "said"] {
         assert_eq!(places.address(&name(hidden), None), None, "{hidden}");
     }
@@ -85,10 +80,17 @@ fn an_address_with_a_key_is_named_to_nobody() {
     assert_eq!(places.address(&name("open"), None), Some(open), "the operator says so");
     // It is no new one for who knows it.
     assert_eq!(places.feed_of(&url(key)), Some(&name("key")));
-}
-
-#[test]
-fn the_base_of_a_feed_at_a_host_has_no_key() {
+    // Of feeds with one upstream the operator's goes first.
+    let upstream = "https://blog.example/atom.xml";
+    let asked =
+        || FeedRecord::on_demand(name("a"), upstream, "https://blog.example/", Time::from_unix(0));
+    let both = self::places(vec![asked(), record("b", upstream)]);
+    assert_eq!(both.feed_of(&url(upstream)), Some(&name("b")));
+    assert_eq!(both.address(&name("a"), None), None);
+    let gone = FeedRecord { standing: FeedStanding::Gone, ..record("b", upstream) };
+    let both = self::places(vec![asked(), gone]);
+    assert_eq!(both.feed_of(&url(upstream)), Some(&name("a")));
+    // The base of a feed at a host has no key.
     let site = site(OriginPlace::Host("blog.gw.example".to_owned()));
     let rules = PlaceRules { sites: vec![site], ..PlaceRules::default() };
     let mut said = record("said", "https://blog.example/a/letters.xml");
@@ -102,26 +104,6 @@ fn the_base_of_a_feed_at_a_host_has_no_key() {
     let base = ["plain", "token", "said"].map(|feed| places.base(&name(feed)).unwrap());
     let [path, host] = ["https://blog.gw.example/a/atom.xml", "https://blog.gw.example/"];
     assert_eq!(base, [path, path, host]);
-}
-
-#[test]
-fn a_feed_is_found_in_every_spelling_of_its_address() {
-    let places = places(vec![record("a", "https://blog.example/%7euser/%61tom.xml")]);
-    let spelled = at().upstream("~user/atom%2Exml", None).unwrap();
-    assert_eq!(places.feed_of(&spelled), Some(&name("a")));
-}
-
-#[test]
-fn of_feeds_with_one_upstream_the_operators_goes_first() {
-    let at = Time::from_unix(0);
-    let upstream = "https://blog.example/atom.xml";
-    let asked = || FeedRecord::on_demand(name("a"), upstream, "https://blog.example/", at);
-    let both = places(vec![asked(), record("b", upstream)]);
-    assert_eq!(both.feed_of(&url(upstream)), Some(&name("b")));
-    assert_eq!(both.address(&name("a"), None), None);
-    let gone = FeedRecord { standing: FeedStanding::Gone, ..record("b", upstream) };
-    let both = places(vec![asked(), gone]);
-    assert_eq!(both.feed_of(&url(upstream)), Some(&name("a")));
 }
 
 #[test]
@@ -184,10 +166,7 @@ fn of_two_origins_with_one_address_polls_tell_the_first_ones_name() {
     let feed = url("http://127.0.0.1:9000/feed");
     let told: Vec<bool> = sites.iter().map(|site| rules.is_polled_as(site, &feed)).collect();
     assert_eq!(told, [true, false]);
-}
-
-#[test]
-fn a_feed_at_a_host_is_named_after_its_address_here() {
+    // A feed at a host is named after its address here.
     let there = url("https://blog.example/atom.xml");
     let named = |site: &Arc<OriginSite>| AdmittedSite::of_origin(site).naming_address(&there);
     let host = site(OriginPlace::Host("blog.gw.example".to_owned()));

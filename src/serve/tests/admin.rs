@@ -140,7 +140,7 @@ async fn what_is_asked_is_done() {
 
 /// What is refused by its words is in the golden answers.
 #[tokio::test]
-async fn bodies_have_limits_and_keys_are_known_where_they_mean_something() {
+async fn bodies_and_pages_have_limits_and_keys_are_known_where_they_mean_something() {
     let site = Site::new();
     let (long, before) = (format!("{{\"reason\":\"{}\"}}", "x".repeat(501)), site.writes());
     let said = problem(site.call("POST", "/feeds/news/items/a/redact", &long).await, 400).await;
@@ -153,25 +153,40 @@ async fn bodies_have_limits_and_keys_are_known_where_they_mean_something() {
     assert_eq!(site.call("HEAD", "/feeds?colour=1", "").await.status(), 400);
     // Where readers look, keys that nothing knows say nothing.
     assert_eq!(site.get("/feeds/news/conflicts?utm_source=x").await.status(), 200);
+    // Feeds are listed page by page.
+    let at = |query: &str| format!("https://feeds.example.org/api/v1/feeds?{query}").into();
+    for (query, names, matches, next) in [
+        ("limit=2", "dead new", 5, at("limit=2&after=new")),
+        // The feed that a page ended with may be gone by then.
+        ("limit=2&after=news2", "radio still", 5, serde_json::Value::Null),
+        ("q=RADIO&show=all&limit=3", "radio", 1, serde_json::Value::Null),
+        ("q=.xml&show=all&limit=1", "new", 4, at("q=.xml&show=all&limit=1&after=new")),
+    ] {
+        let told = site.told(&format!("/feeds?{query}")).await;
+        let shown = told["feeds"].as_array().unwrap().iter();
+        let shown: Vec<&str> = shown.map(|feed| feed["name"].as_str().unwrap()).collect();
+        assert_eq!((shown.join(" "), &told["matches"]), (names.to_owned(), &matches.into()));
+        assert_eq!(told["next"], next, "{query}");
+    }
+    // A page has an end whether a number is asked for or not.
+    (0..500)
+        .for_each(|n| site.store.set_record(&record(&format!("f{n:03}"), FeedStanding::Active)));
+    let told = site.told("/feeds").await;
+    assert_eq!((told["feeds"].as_array().unwrap().len(), &told["matches"]), (500, &505.into()));
+    assert_eq!(told["next"], at("after=f498"));
 }
 
 #[tokio::test]
-async fn an_action_outlives_its_caller() {
+async fn an_action_outlives_its_caller_and_nobody_is_told_how_it_broke_off() {
     let site = Site::new();
     site.polling.start().await;
-    {
-        let mut call = std::pin::pin!(site.call("DELETE", "/feeds/news", ""));
-        // The caller goes away as soon as the action has begun.
-        assert!(futures_util::poll!(call.as_mut()).is_pending());
-    }
+    let mut call = Box::pin(site.call("DELETE", "/feeds/news", ""));
+    assert!(futures_util::poll!(&mut call).is_pending());
+    // The caller goes away as soon as the action has begun.
+    drop(call);
     let standing = || site.store.record(&name("news")).unwrap().standing;
     assert_eq!(standing(), FeedStanding::Active);
     eventually(|| standing() == FeedStanding::Gone).await;
-}
-
-#[tokio::test]
-async fn nobody_is_told_how_an_action_broke_off() {
-    let site = Site::new();
     let broken =
         |_| poll_fn(|_| -> Poll<Result<(), OperatorError>> { panic!("a secret of the gateway") });
     let problem = site.app.act(broken).await.unwrap_err();
@@ -191,9 +206,7 @@ async fn what_was_carried_out_is_answered_however_much_is_made() {
     }
     let subscriptions = "/subscriptions.opml?since=2006-01-06T19:24:09Z";
     for path in ["/feeds/news/complete", "/subscriptions.opml", subscriptions] {
-        let answer = site.get(path).await;
-        assert_eq!(header(&answer, "retry-after"), "30", "{path}");
-        problem(answer, 503).await;
+        is_retried(site.get(path).await).await;
     }
     problem(site.call("GET", "/feeds/news", "").await, 503).await;
     for (method, path, body, status) in [
@@ -229,29 +242,4 @@ async fn an_export_goes_out_piece_by_piece_and_breaks_off_where_it_fails() {
     site.closing.cancel();
     let answer = site.call("GET", "/export", "").await;
     assert!(http_body_util::BodyExt::collect(answer.into_body()).await.is_err());
-}
-
-#[tokio::test]
-async fn feeds_are_listed_page_by_page() {
-    let site = Site::new();
-    let at = |query: &str| format!("https://feeds.example.org/api/v1/feeds?{query}").into();
-    for (query, names, matches, next) in [
-        ("limit=2", "dead new", 5, at("limit=2&after=new")),
-        // The feed that a page ended with may be gone by then.
-        ("limit=2&after=news2", "radio still", 5, serde_json::Value::Null),
-        ("q=RADIO&show=all&limit=3", "radio", 1, serde_json::Value::Null),
-        ("q=.xml&show=all&limit=1", "new", 4, at("q=.xml&show=all&limit=1&after=new")),
-    ] {
-        let told = site.told(&format!("/feeds?{query}")).await;
-        let shown = told["feeds"].as_array().unwrap().iter();
-        let shown: Vec<&str> = shown.map(|feed| feed["name"].as_str().unwrap()).collect();
-        assert_eq!((shown.join(" "), &told["matches"]), (names.to_owned(), &matches.into()));
-        assert_eq!(told["next"], next, "{query}");
-    }
-    // A page has an end whether a number is asked for or not.
-    (0..500)
-        .for_each(|n| site.store.set_record(&record(&format!("f{n:03}"), FeedStanding::Active)));
-    let told = site.told("/feeds").await;
-    assert_eq!((told["feeds"].as_array().unwrap().len(), &told["matches"]), (500, &505.into()));
-    assert_eq!(told["next"], at("after=f498"));
 }

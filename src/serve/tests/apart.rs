@@ -4,19 +4,15 @@ use super::private::{ANN, announcing, store};
 use super::*;
 use tidegate_config::PageAudience;
 
-/// Has administration have a listener of its own.
-fn operators_apart(settings: &mut ServeSettings) {
-    settings.server.admin_listen = Some(([127, 0, 0, 1], 8081).into());
-}
-
 #[tokio::test]
 async fn operators_may_have_their_own_listener() {
-    let site = Site::with(store(), with(announcing(), operators_apart));
+    let apart =
+        |it: &mut ServeSettings| it.server.admin_listen = Some(([127, 0, 0, 1], 8081).into());
+    let site = Site::with(store(), with(announcing(), apart));
     let readers = site_router(site.app.clone(), Listener::Readers);
     let operators = site_router(site.app.clone(), Listener::Operators);
-    let bearer = [("authorization", "Bearer correct-horse")];
     let ask = async |router: &Router, method: &str, path: &str| {
-        router.clone().oneshot(request(method, path, &bearer, "")).await.unwrap()
+        router.clone().oneshot(request(method, path, &[BEARER], "")).await.unwrap()
     };
     for (method, path) in [
         ("GET", "/api/v1/feeds"),
@@ -39,9 +35,8 @@ async fn operators_may_have_their_own_listener() {
         }
     }
     for path in ["/", "/feeds/news/about", "/feeds/news/conflicts"] {
-        text(ask(&readers, "GET", path).await)
-            .await
-            .assert_lacks(&["/session", "/add\"", "/metrics"]);
+        let page = text(ask(&readers, "GET", path).await).await;
+        page.assert_lacks(&["/session", "/add\"", "/metrics"]);
     }
     text(ask(&operators, "GET", "/").await).await.assert_shows(&["href=\"/add\""]);
     // Nor is a browser offered what is not there, whatever cookie it has.
@@ -54,14 +49,8 @@ async fn operators_may_have_their_own_listener() {
         page.assert_lacks(&["Sign in", "<form", "href=\"/session"]);
         assert_eq!(page.contains("There is nothing here"), status == 404, "{path}");
     }
-}
-
-/// Scripts of a site in front may run at the public address. Browsers send the cookie to every port of a host, and
-/// over plain http they say no more than the origin.
-#[tokio::test]
-async fn a_form_is_taken_from_the_listener_of_operators_alone() {
-    let site = Site::with(store(), with(announcing(), operators_apart));
-    let operators = site_router(site.app.clone(), Listener::Operators);
+    // A form is taken from the listener of operators alone: scripts of a site in front may run at the public address.
+    // Browsers send the cookie to every port of a host, and over plain http they say no more than the origin.
     let send = async |path: &str, origin: &str, cookie: &str, body: &str| {
         let host = ("host", "feeds.example.org:8081");
         let headers = [FORM, host, ("origin", origin), ("cookie", cookie)];
@@ -81,10 +70,7 @@ async fn a_form_is_taken_from_the_listener_of_operators_alone() {
     }
     assert_eq!(site.writes(), before);
     assert_eq!(send(about, own, cookie, "do=pause").await.status(), 303);
-}
-
-#[tokio::test]
-async fn pages_may_be_for_operators_alone() {
+    // Pages may be for operators alone.
     let closed = with(announcing(), |it| it.server.pages = PageAudience::Operators);
     let site = Site::with(store(), closed);
     let browser = [("accept", "text/html")];
@@ -94,8 +80,7 @@ async fn pages_may_be_for_operators_alone() {
         assert_eq!(leads.status(), 303, "{path}");
         assert!(header(&leads, "location").starts_with("/session?to=%2F"), "{path}");
     }
-    let bearer = [("authorization", "Bearer correct-horse")];
-    assert_eq!(site.get_with("/recent", &bearer).await.status(), 200);
+    assert_eq!(site.get_with("/recent", &[BEARER]).await.status(), 200);
     // Feeds are for everybody all the same, and a reader's pages for the reader.
     assert_eq!(site.get("/feeds/news").await.status(), 200);
     assert_eq!(site.get(&format!("/t/{ANN}/feeds/news/about")).await.status(), 200);

@@ -24,14 +24,9 @@ impl Gate {
         let mut record = super::doubles::record("news", FeedStanding::Active);
         record.options.complete = complete;
         store.put_feed(&record).await.unwrap();
-        let parts = ServerConfig {
-            operator: operator_over(store.clone(), clock, super::doubles::services()).0,
-            settings: settings(),
-            folder: folder.map(Path::to_path_buf),
-            origins: Default::default(),
-            tls: None,
-            before: None,
-        };
+        let operator = operator_over(store.clone(), clock, super::doubles::services()).0;
+        let folder = folder.map(Path::to_path_buf);
+        let parts = ServerConfig { folder, ..parts(operator, settings()) };
         let app = AppState::new(parts, tidegate_format::render::write, CancellationToken::new());
         let router = site_router(Arc::clone(&app), Listener::Everybody);
         Self { store, app, router, seconds: -1000, format, complete }
@@ -109,19 +104,6 @@ impl Gate {
         self.store.commit(change).await.unwrap();
     }
 
-    /// An item leaves the ledger.
-    async fn evict(&mut self, name: &str) {
-        let snapshot = self.store.snapshot(&news()).await.unwrap().unwrap();
-        let mut state = snapshot.state;
-        let known = snapshot.known.iter().find(|known| known.id.as_str() == name).unwrap();
-        let stub = known.stub(known.history.clone(), at(self.seconds));
-        state.evictions.note(1, 0, at(self.seconds));
-        state.render_revision += 1;
-        let change = Change::of_state(news(), state.revision, at(self.seconds), state);
-        let change = Change { order: Some(Vec::new()), evicted: vec![stub], ..change };
-        self.store.commit(change).await.unwrap();
-    }
-
     pub(super) async fn ask(&self, path: &str, headers: &[(&str, &str)]) -> Response<Body> {
         self.router.clone().oneshot(request("GET", path, headers, "")).await.unwrap()
     }
@@ -182,9 +164,8 @@ async fn three(format: Format) -> Gate {
 
 #[tokio::test]
 async fn an_archive_is_answered_with_everything_that_a_feed_answer_has() {
-    for (format, media) in
-        [(Format::Atom10, "application/atom+xml"), (Format::Rss20, "application/rss+xml")]
-    {
+    let cases = [(Format::Atom10, "application/atom+xml"), (Format::Rss20, "application/rss+xml")];
+    for (format, media) in cases {
         let gate = three(format).await;
         let answer = gate.get("/feeds/news/archive/two").await;
         assert_eq!(header(&answer, "content-type"), format!("{media}; charset=utf-8"));
@@ -233,21 +214,6 @@ async fn an_archive_is_answered_with_everything_that_a_feed_answer_has() {
     }
 }
 
-/// That nothing else of it changes then, and how the reader view leads to it, is shown of many publishers
-/// (`tests/it/history.rs`).
-#[tokio::test]
-async fn the_newest_archive_is_not_kept_because_it_changes_once_more() {
-    let mut gate = three(Format::Atom10).await;
-    for (fresh, shown, seal) in
-        [("public, no-cache", -971, Some("four")), ("public, max-age=86400", -951, None)]
-    {
-        let answer = gate.get("/feeds/news/archive/three").await;
-        assert_eq!(header(&answer, "cache-control"), fresh);
-        assert_eq!(header(&answer, "last-modified"), at(shown).rfc822());
-        gate.commit(&["e"], &[], seal).await;
-    }
-}
-
 /// Though it left the window.
 #[tokio::test]
 async fn a_deletion_stays_in_the_reader_view_until_it_is_sealed() {
@@ -263,6 +229,37 @@ async fn a_deletion_stays_in_the_reader_view_until_it_is_sealed() {
     text(gate.get("/feeds/news").await).await.assert_shows(&["deleted-entry ref=\"urn:b\""]);
     gate.commit(&["a"], &[], Some("two")).await;
     text(gate.get("/feeds/news").await).await.assert_lacks(&["deleted-entry ref=\"urn:b\""]);
+    // An item that left says where it is.
+    let mut gate = Gate::within(Format::Atom10, false, None).await;
+    gate.commit(&["a"], &[], Some("first")).await;
+    gate.commit(&["b"], &[], None).await;
+    gate.get("/feeds/news/items/a").await;
+    // It leaves the ledger.
+    let snapshot = gate.store.snapshot(&news()).await.unwrap().unwrap();
+    let (mut state, now) = (snapshot.state, at(gate.seconds));
+    let known = snapshot.known.iter().find(|known| known.id.as_str() == "a").unwrap();
+    let stub = known.stub(known.history.clone(), now);
+    state.evictions.note(1, 0, now);
+    state.render_revision += 1;
+    let change = Change::of_state(news(), state.revision, now, state);
+    let change = Change { order: Some(Vec::new()), evicted: vec![stub], ..change };
+    gate.store.commit(change).await.unwrap();
+    for (path, headers) in [
+        ("/feeds/news/items/a", vec![]),
+        ("/feeds/news/items/a?version=1", vec![]),
+        ("/feeds/news/items/a", vec![("accept", "application/json")]),
+    ] {
+        let answer = gate.ask(path, &headers).await;
+        assert_eq!(answer.status(), 410, "{path}");
+        let problem: serde_json::Value = serde_json::from_str(&text(answer).await).unwrap();
+        assert_eq!(problem["archives"], format!("{FEED}/archive/first"));
+        assert_eq!(problem["published_id"], "urn:a");
+        let said = problem["detail"].as_str().unwrap();
+        said.assert_shows(&["left the complete view of the feed news at"]);
+    }
+    assert_eq!(gate.ask("/feeds/news/items/c", &[]).await.status(), 404);
+    let about = text(gate.get("/feeds/news/about").await).await;
+    about.assert_shows(&["1 of the oldest left the complete view"]);
 }
 
 #[tokio::test]
@@ -288,8 +285,8 @@ async fn dialects_and_containers_are_as_on_the_other_views() {
 }
 
 #[tokio::test]
-async fn what_was_dropped_is_gone_and_what_never_was_is_unknown() {
-    let gate = three(Format::Atom10).await;
+async fn what_was_dropped_is_gone_and_the_newest_archive_changes_once_more() {
+    let mut gate = three(Format::Atom10).await;
     gate.get("/feeds/news/archive/one").await;
     gate.edit(|state| state.archives.first = 1).await;
     problem(gate.ask("/feeds/news/archive/one", &[]).await, 410).await;
@@ -299,19 +296,26 @@ async fn what_was_dropped_is_gone_and_what_never_was_is_unknown() {
     for path in ["news/archive/four", "news/archive/TWO", "news/archive/%00", "other/archive/two"] {
         problem(gate.ask(&format!("/feeds/{path}"), &[]).await, 404).await;
     }
-    let bearer = format!("Bearer {TOKEN}");
-    let shown = json(gate.ask("/api/v1/feeds/news", &[("authorization", &bearer)]).await).await;
+    let shown = json(gate.ask("/api/v1/feeds/news", &[BEARER]).await).await;
     let archives = &shown["state"]["archives"];
     assert_eq!((&archives["kept"], &archives["dropped"]), (&2.into(), &1.into()), "{shown}");
     assert_eq!(archives["sealed_until"], at(-970).to_string());
     assert_eq!(shown["views"]["archive"], format!("{FEED}/archive/three"));
+    // That nothing else of the newest one changes then, and how the reader view leads to it, is shown of many publishers
+    // (`tests/it/history.rs`).
+    let cases = [("public, no-cache", -971, Some("four")), ("public, max-age=86400", -951, None)];
+    for (fresh, shown, seal) in cases {
+        let answer = gate.get("/feeds/news/archive/three").await;
+        assert_eq!(header(&answer, "cache-control"), fresh);
+        assert_eq!(header(&answer, "last-modified"), at(shown).rfc822());
+        gate.commit(&["e"], &[], seal).await;
+    }
 }
 
 #[tokio::test]
 async fn only_a_complete_feed_without_tombstones_is_marked_complete() {
-    for (complete, gone, marked) in
-        [(true, vec![], true), (false, vec![], false), (true, vec!["b"], false)]
-    {
+    let cases = [(true, vec![], true), (false, vec![], false), (true, vec!["b"], false)];
+    for (complete, gone, marked) in cases {
         let mut gate = Gate::within(Format::Atom10, complete, None).await;
         gate.commit(&["a", "b"], &[], Some("one")).await;
         gate.commit(&["a"], &gone, None).await;
@@ -320,29 +324,4 @@ async fn only_a_complete_feed_without_tombstones_is_marked_complete() {
         body.assert_lacks(&["-archive"]);
         text(gate.get("/feeds/news").await).await.assert_lacks(&["fh:complete"]);
     }
-}
-
-#[tokio::test]
-async fn an_item_that_left_says_where_it_is() {
-    let mut gate = Gate::within(Format::Atom10, false, None).await;
-    gate.commit(&["a"], &[], Some("first")).await;
-    gate.commit(&["b"], &[], None).await;
-    gate.get("/feeds/news/items/a").await;
-    gate.evict("a").await;
-    for (path, headers) in [
-        ("/feeds/news/items/a", vec![]),
-        ("/feeds/news/items/a?version=1", vec![]),
-        ("/feeds/news/items/a", vec![("accept", "application/json")]),
-    ] {
-        let answer = gate.ask(path, &headers).await;
-        assert_eq!(answer.status(), 410, "{path}");
-        let problem: serde_json::Value = serde_json::from_str(&text(answer).await).unwrap();
-        assert_eq!(problem["archives"], format!("{FEED}/archive/first"));
-        assert_eq!(problem["published_id"], "urn:a");
-        let said = problem["detail"].as_str().unwrap();
-        said.assert_shows(&["left the complete view of the feed news at"]);
-    }
-    assert_eq!(gate.ask("/feeds/news/items/c", &[]).await.status(), 404);
-    let about = text(gate.get("/feeds/news/about").await).await;
-    about.assert_shows(&["1 of the oldest left the complete view"]);
 }

@@ -73,22 +73,16 @@ async fn both_versions_stand_side_by_side_with_what_can_be_done() {
         site.text(path).await.assert_shows(&[words, "href=\"/feeds/news/conflicts\""]);
     }
     assert_eq!(site.told("/feeds/news").await["conflicts"], 1);
-}
-
-#[tokio::test]
-async fn the_same_is_told_as_data() {
-    let site = site(&["a", "b"]);
+    // The same is told as data.
+    let site = self::site(&["a", "b"]);
     let accept = [("accept", "application/json")];
     let said = json(site.get_with("/feeds/news/conflicts", &accept).await).await;
     assert_eq!(said, json(site.call("GET", "/feeds/news/conflicts", "").await).await);
     insta::assert_snapshot!("contested", said);
-}
-
-#[tokio::test]
-async fn many_conflicts_are_shown_in_turn() {
+    // Many are shown in turn.
     let names: Vec<String> = (0..25).map(|n| format!("item-{n:02}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let site = site(&names);
+    let site = self::site(&names);
     site.store.edit("news", |feed| {
         let item = feed.items.last_mut().unwrap();
         let loser = item.shared.conflicts[0].clone();
@@ -140,9 +134,8 @@ async fn a_form_resolves_and_leads_back() {
         assert_eq!(answer.status(), StatusCode::SEE_OTHER);
         assert_eq!(header(&answer, "location"), "/feeds/news/conflicts");
         let cookie = header(&answer, "set-cookie").split(';').next().unwrap().to_owned();
-        let page =
-            site.ask(request("GET", "/feeds/news/conflicts", &[("cookie", &cookie)], "")).await;
-        assert!(text(page).await.contains("Resolved. The item a has"));
+        let page = site.get_with("/feeds/news/conflicts", &[("cookie", &cookie)]).await;
+        text(page).await.assert_shows(&["Resolved. The item a has"]);
         let shared = stored(&site).await;
         assert_eq!((shared.winner.deleted, shared.conflicts.len()), (is_deleted, 0), "{body}");
         if !is_deleted {
@@ -151,6 +144,29 @@ async fn a_form_resolves_and_leads_back() {
         }
     }
     text(site.get("/feeds/news/conflicts?after=%00").await).await.assert_lacks(&["<script"]);
+    // One that says no decision does nothing.
+    site.store.restore("news");
+    let (tag, before) = (local::tag(&stored(&site).await), site.writes());
+    let good = format!("token={TOKEN}&item=a&etag={tag}&keep=winner");
+    let long = format!("{good}&content={}", "x".repeat(1024 * 1024));
+    for (kind, body, status) in [
+        (("x", ""), good.as_str(), 415),
+        (FORM, &long, 413),
+        (FORM, &good.replace("item=a", "item=%00"), 404),
+        (FORM, &good.replace("item=a", "item=nothing"), 404),
+        (FORM, &good.replace("winner", "what"), 400),
+        (FORM, &good.replace("winner", "new"), 422),
+    ] {
+        let answer = post(&site, &[kind, OURS], body).await;
+        assert_eq!(answer.status().as_u16(), status, "{}", body.len());
+        assert!(header(&answer, "content-security-policy").contains("frame-ancestors 'none'"));
+        let page = text(answer).await;
+        page.assert_shows(&["Nothing was changed"]);
+        page.assert_lacks(&[TOKEN]);
+    }
+    assert_eq!(site.writes(), before);
+    let other = request("POST", "/feeds/nowhere/conflicts", &[FORM, OURS], &good);
+    problem(site.ask(other).await, 404).await;
 }
 
 /// What is not edited stays: a form has a title and a text, and an item has more.
@@ -182,14 +198,10 @@ async fn a_new_one_keeps_all_that_was_not_edited() {
         let kept = ["term='c'", "kept</m:x>", "rel='enclosure'", "<name>C</name>", wanted];
         version.xml.assert_shows(&kept);
     }
-}
-
-/// A form has no address of an outline, so that nobody writes a new one.
-#[tokio::test]
-async fn an_outline_is_chosen_and_not_written_over() {
+    // An outline is chosen and not written over: a form has no address of one, so that nobody writes a new one.
     let outline =
         |text: &str| outline(&format!("text='{text}' type='rss' xmlUrl='https://a.example/feed'"));
-    let site = site(&["a"]);
+    let site = self::site(&["a"]);
     edit_last(&site, |item| {
         item.shared.winner.data = outline("One");
         item.shared.conflicts = vec![version("a", "other.example", (2, -600), outline("Two"))];
@@ -208,33 +220,7 @@ async fn an_outline_is_chosen_and_not_written_over() {
 }
 
 #[tokio::test]
-async fn a_form_that_says_no_decision_does_nothing() {
-    let site = site(&["a"]);
-    let (tag, before) = (local::tag(&stored(&site).await), site.writes());
-    let good = format!("token={TOKEN}&item=a&etag={tag}&keep=winner");
-    let long = format!("{good}&content={}", "x".repeat(1024 * 1024));
-    for (kind, body, status) in [
-        (("x", ""), good.as_str(), 415),
-        (FORM, &long, 413),
-        (FORM, &good.replace("item=a", "item=%00"), 404),
-        (FORM, &good.replace("item=a", "item=nothing"), 404),
-        (FORM, &good.replace("winner", "what"), 400),
-        (FORM, &good.replace("winner", "new"), 422),
-    ] {
-        let answer = post(&site, &[kind, OURS], body).await;
-        assert_eq!(answer.status().as_u16(), status, "{}", body.len());
-        assert!(header(&answer, "content-security-policy").contains("frame-ancestors 'none'"));
-        let page = text(answer).await;
-        page.assert_shows(&["Nothing was changed"]);
-        page.assert_lacks(&[TOKEN]);
-    }
-    assert_eq!(site.writes(), before);
-    let other = request("POST", "/feeds/nowhere/conflicts", &[FORM, OURS], &good);
-    problem(site.ask(other).await, 404).await;
-}
-
-#[tokio::test]
-async fn an_item_without_a_title_is_listed_by_the_beginning_of_its_text() {
+async fn texts_are_shown_as_they_are_and_a_new_one_begins_with_what_lives() {
     let site = Site::new();
     edit_last(&site, |item| {
         let data = content("urn:1", "<content>Good morning, all &amp;lt;b&amp;gt;!</content>");
@@ -243,11 +229,8 @@ async fn an_item_without_a_title_is_listed_by_the_beginning_of_its_text() {
     });
     let shown = "items/a\">Good morning, all &amp;lt;b&amp;gt;!</a>";
     site.text("/feeds/news/items").await.assert_shows(&[shown]);
-}
-
-#[tokio::test]
-async fn plain_text_is_shown_as_it_is() {
-    let site = site(&["a"]);
+    // Plain text is shown as it is.
+    let site = self::site(&["a"]);
     let winner = content("urn:1", "<content>if a&lt;b then &amp;amp; stop\n\nelse go</content>");
     edit_last(&site, |item| item.shared.winner.data = winner);
     let page = site.text("/feeds/news/conflicts").await;
@@ -258,11 +241,8 @@ async fn plain_text_is_shown_as_it_is() {
     let said = site.told("/feeds/news/conflicts").await.to_string();
     said.assert_shows(&["\"name\":\"Text\""]);
     said.assert_lacks(&["\"name\":\"Id\""]);
-}
-
-#[tokio::test]
-async fn where_the_winner_is_a_deletion_a_new_one_begins_with_what_lives() {
-    let site = site(&["a"]);
+    // Where the winner is a deletion, a new one begins with what lives.
+    let site = self::site(&["a"]);
     edit_last(&site, |item| {
         item.standing = ItemStatus::Deleted { since: at(-10) };
         (item.shared.winner.deleted, item.shared.winner.data) = (true, markup("Deleted", "x"));
@@ -272,10 +252,7 @@ async fn where_the_winner_is_a_deletion_a_new_one_begins_with_what_lives() {
     page.assert_shows(&["name=\"title\" value=\"The harbour ", "value=\"yes\" checked"]);
     let written = page.split_once("<textarea").unwrap().1.split("</textarea>").next().unwrap();
     written.assert_shows(&["At nine in June"]);
-}
-
-#[tokio::test]
-async fn conflicts_are_counted_without_reading_them() {
+    // Conflicts are counted without reading them.
     let site = Site::new();
     site.store.edit("radio", |feed| feed.items.push(contested("radio")));
     site.metrics_with(&["tidegate_feeds_in_conflict 1", "tidegate_items_in_conflict 1"]).await;

@@ -88,11 +88,7 @@ async fn a_delta_has_what_is_new_and_the_tag_of_the_whole() {
         let shown = ["since", "until"].map(|word| line(&said, word).to_owned());
         assert!(path == READER || shown == bounds, "{said}");
     }
-}
-
-#[tokio::test]
-async fn every_encoding_carries_the_delta_and_its_own_tag() {
-    let site = giving_all();
+    // Every encoding carries it, with its own tag.
     let base = tag(&site, READER, "zstd").await;
     let known = async |base: &str, encoding: &str| {
         let asked = [("if-none-match", base), ("a-im", "feed"), ("accept-encoding", encoding)];
@@ -116,11 +112,7 @@ async fn every_encoding_carries_the_delta_and_its_own_tag() {
         };
         assert_eq!(line(&String::from_utf8(said).unwrap(), "items"), "b");
     }
-}
-
-#[tokio::test]
-async fn a_deletion_is_told_and_what_went_otherwise_is_not() {
-    let site = giving_all();
+    // A deletion is told, and what went otherwise is not.
     let (base, sync) = (tag(&site, READER, "").await, tag(&site, SYNC, "").await);
     commit(&site, &["b"], |item| {
         item.standing = ItemStatus::Deleted { since: at(-4) };
@@ -165,10 +157,7 @@ async fn whoever_does_not_ask_or_names_no_state_gets_the_whole() {
     assert_eq!(ask(&site, READER, "*").await.status(), 304);
     let dated = [("if-modified-since", "Thu, 01 Jan 1970 00:00:00 GMT"), ("a-im", "feed")];
     assert_eq!(site.get_with(READER, &dated).await.status(), 200, "a date names no state");
-}
-
-#[tokio::test]
-async fn what_entries_cannot_say_is_said_by_the_whole() {
+    // What entries cannot say is said by the whole.
     type Edit = fn(&mut doubles::Feed);
     let nothing: Edit = |_| {};
     let cases: [(&str, Edit, u16, u16); 5] = [
@@ -194,7 +183,7 @@ async fn what_entries_cannot_say_is_said_by_the_whole() {
 }
 
 #[tokio::test]
-async fn a_delta_is_rendered_once_and_one_of_every_entry_is_the_whole() {
+async fn a_delta_is_rendered_once_and_the_whole_is_served_where_it_cannot_be_had() {
     let site = giving_all();
     let base = tag(&site, READER, "").await;
     commit(&site, &["a"], version);
@@ -208,11 +197,7 @@ async fn a_delta_is_rendered_once_and_one_of_every_entry_is_the_whole() {
     for _ in 0..2 {
         assert_eq!(ask(&site, READER, &base).await.status(), 200);
     }
-}
-
-#[tokio::test]
-async fn where_a_delta_cannot_be_had_or_its_feed_changes_the_whole_is_served() {
-    let site = giving_all();
+    // A feed that cannot be read, or changes meanwhile.
     let base = tag(&site, READER, "").await;
     for id in ["a", "b"] {
         commit(&site, &[id], version);

@@ -60,6 +60,31 @@ async fn changes_are_answered_an_epoch_a_line() {
     assert_eq!(spelled(&lines(news).await), ["1 news", "2 news"]);
     // Without a place: where the log stands.
     assert_eq!(told(&site, "/changes").await, ["3"]);
+    // A store that went back to a copy gives the same numbers out again, for something else.
+    site.store
+        .set_lineage(Lineage::new([Stretch { mark: 1, after: 0 }, Stretch { mark: 2, after: 2 }]));
+    let ids = |lines: &[Value]| -> Vec<String> {
+        lines.iter().map(|line| line["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let all = lines(site.get("/changes?after=0").await).await;
+    assert_eq!(ids(&all), ["00000001-1", "00000001-2", "00000002-3"]);
+    let last = site.get("/changes").await;
+    assert_eq!(header(&last, "x-tidegate-after"), "00000002-3");
+    for known in ["00000001-2", "00000002-2"] {
+        let next = lines(site.get(&format!("/changes?after={known}")).await).await;
+        assert_eq!(ids(&next), ["00000002-3"], "{known}");
+    }
+    // The first life went on without this one; a third is another; a number alone says nothing.
+    for strange in ["00000001-3", "00000003-1", "00000002-4", "00000001-3.1", "2", "3"] {
+        let gone = problem(site.get(&format!("/changes?after={strange}")).await, 410).await;
+        assert_eq!(gone["newest"], "00000002-3", "{strange}");
+        let mut reader = Reader::new(&site, "/events", strange).await;
+        assert_eq!(reader.event().await, format!("reset 00000002-3 {strange}"));
+    }
+    let mut reader = Reader::new(&site, "/events", "00000001-2.1").await;
+    for event in ["00000001-2.2 news", "00000001-2 other", "00000002-3 other"] {
+        assert_eq!(reader.event().await, format!("change {event}"));
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,11 +118,7 @@ async fn a_request_waits_for_the_next_change_of_its_feeds() {
     let (answer, ()) = tokio::join!(site.get("/changes?after=6"), end);
     assert_eq!(spelled(&lines(answer).await), [""; 0]);
     assert_eq!(begun.elapsed().as_secs(), 0, "a gateway that ends keeps nobody waiting");
-}
-
-/// It learns of a change that it cannot read any more.
-#[tokio::test(start_paused = true)]
-async fn who_waits_is_answered_where_the_database_falls_silent() {
+    // Who waits is answered where the database falls silent, and learns of a change that it cannot read any more.
     for (wait, latest) in [("5", 18), ("20", 25)] {
         let (site, begun) = (site_over(TestStore::far()), tokio::time::Instant::now());
         let (address, held) = (format!("/changes?after=3&wait={wait}"), OnceLock::new());
@@ -108,42 +129,9 @@ async fn who_waits_is_answered_where_the_database_falls_silent() {
             site.store.announce(0, &["news"]);
         };
         let (answer, ()) = tokio::join!(site.get(&address), falling_silent);
-        assert_eq!(header(&answer, "retry-after"), "30");
-        problem(answer, 503).await;
+        is_retried(answer).await;
         assert_eq!(begun.elapsed().as_secs(), latest);
     }
-}
-
-#[tokio::test]
-async fn a_place_that_is_gone_or_never_was_is_said_to_be() {
-    let site = site();
-    site.store.trim_to(2);
-    let gone = problem(site.get("/changes?after=1").await, 410).await;
-    assert_eq!((&gone["oldest"], &gone["newest"]), (&Value::from(3), &Value::from("3")));
-    assert_eq!(told(&site, "/changes?after=2").await, ["3 other"]);
-    let ahead = problem(site.get("/changes?after=4").await, 410).await;
-    assert_eq!(ahead["newest"], "3");
-    for last in ["1", "2.1", "99", "0"] {
-        let mut reader = Reader::new(&site, "/events", last).await;
-        assert_eq!(reader.event().await, format!("reset 3 {last}"));
-    }
-    let mut reader = Reader::new(&site, "/events", "3.0").await;
-    assert_eq!(reader.event().await, "change 3 other");
-    let bad = site.get_with("/events", &[("last-event-id", "yesterday")]).await;
-    assert_eq!(problem(bad, 400).await["parameter"], "Last-Event-ID");
-}
-
-/// Another gateway of the same database may have told of an epoch that this one has not seen yet.
-#[tokio::test]
-async fn a_place_that_another_gateway_gave_out_is_looked_for() {
-    let site = site();
-    let address = "/changes?after=4&wait=0";
-    problem(site.get(address).await, 410).await;
-    let elsewhere = |store: &TestStore| {
-        store.announce(0, &["news"]);
-    };
-    site.store.finds(elsewhere);
-    assert_eq!(told(&site, address).await, [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -152,9 +140,7 @@ async fn a_place_ahead_of_a_store_that_does_not_answer_is_to_be_asked_again() {
         let site = site();
         site.store.set_stop(stop);
         site.store.set_unseen(is_unseen);
-        let answer = site.get("/changes?after=4&wait=0").await;
-        assert_eq!(header(&answer, "retry-after"), "30");
-        problem(answer, 503).await;
+        is_retried(site.get("/changes?after=4&wait=0").await).await;
         let mut reader = Reader::new(&site, "/events", "4").await;
         assert_eq!(reader.block().await.unwrap(), "retry: 2000\nid: 4");
         assert_eq!(reader.block().await, None, "its client comes back where it was");
@@ -237,36 +223,38 @@ async fn events_go_on_from_any_id_without_a_gap_and_without_one_twice() {
     assert_eq!(reader.event().await, "change 5 other");
     site.closing.cancel();
     assert_eq!(reader.block().await, None, "a gateway that ends lets go of its streams");
-}
-
-/// A store that went back to a copy gives the same numbers out again, for something else.
-#[tokio::test]
-async fn a_place_of_another_life_is_none_of_this_log() {
-    let site = site();
-    site.store
-        .set_lineage(Lineage::new([Stretch { mark: 1, after: 0 }, Stretch { mark: 2, after: 2 }]));
-    let ids = |lines: &[Value]| -> Vec<String> {
-        lines.iter().map(|line| line["id"].as_str().unwrap().to_owned()).collect()
+    // A place that is gone, or never was, is said to be.
+    let site = self::site();
+    site.store.trim_to(2);
+    let gone = problem(site.get("/changes?after=1").await, 410).await;
+    assert_eq!((&gone["oldest"], &gone["newest"]), (&Value::from(3), &Value::from("3")));
+    assert_eq!(told(&site, "/changes?after=2").await, ["3 other"]);
+    let ahead = problem(site.get("/changes?after=4").await, 410).await;
+    assert_eq!(ahead["newest"], "3");
+    for last in ["1", "2.1", "99", "0"] {
+        let mut reader = Reader::new(&site, "/events", last).await;
+        assert_eq!(reader.event().await, format!("reset 3 {last}"));
+    }
+    let mut reader = Reader::new(&site, "/events", "3.0").await;
+    assert_eq!(reader.event().await, "change 3 other");
+    let bad = site.get_with("/events", &[("last-event-id", "yesterday")]).await;
+    assert_eq!(problem(bad, 400).await["parameter"], "Last-Event-ID");
+    // Another gateway of the same database may have told of an epoch that this one has not seen yet.
+    let (site, address) = (self::site(), "/changes?after=4&wait=0");
+    problem(site.get(address).await, 410).await;
+    let elsewhere = |store: &TestStore| {
+        store.announce(0, &["news"]);
     };
-    let all = lines(site.get("/changes?after=0").await).await;
-    assert_eq!(ids(&all), ["00000001-1", "00000001-2", "00000002-3"]);
-    let last = site.get("/changes").await;
-    assert_eq!(header(&last, "x-tidegate-after"), "00000002-3");
-    for known in ["00000001-2", "00000002-2"] {
-        let next = lines(site.get(&format!("/changes?after={known}")).await).await;
-        assert_eq!(ids(&next), ["00000002-3"], "{known}");
-    }
-    // The first life went on without this one; a third is another; a number alone says nothing.
-    for strange in ["00000001-3", "00000003-1", "00000002-4", "00000001-3.1", "2", "3"] {
-        let gone = problem(site.get(&format!("/changes?after={strange}")).await, 410).await;
-        assert_eq!(gone["newest"], "00000002-3", "{strange}");
-        let mut reader = Reader::new(&site, "/events", strange).await;
-        assert_eq!(reader.event().await, format!("reset 00000002-3 {strange}"));
-    }
-    let mut reader = Reader::new(&site, "/events", "00000001-2.1").await;
-    for event in ["00000001-2.2 news", "00000001-2 other", "00000002-3 other"] {
-        assert_eq!(reader.event().await, format!("change {event}"));
-    }
+    site.store.finds(elsewhere);
+    assert_eq!(told(&site, address).await, [""; 0]);
+    // An EventSource comes back to a gateway that does not see its database: any other status than 200 would be the end.
+    let site = freshness::behind();
+    site.store.set_unseen(true);
+    let answer = site.get_with("/events", &[("accept", "text/event-stream")]).await;
+    assert_eq!(answer.status(), 200);
+    assert_eq!(header(&answer, "x-content-type-options"), "nosniff");
+    assert_eq!(text(answer).await, "retry: 20000\n: ask another gateway\n\n");
+    problem(site.get("/events").await, 503).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -282,12 +270,8 @@ async fn a_silent_stream_says_that_it_is_there_and_where() {
     assert_eq!(reader.block().await.unwrap(), ": still here");
     while reader.block().await.is_some() {}
     assert_eq!(begun.elapsed().as_secs(), 600, "its client comes back");
-}
-
-/// A gateway that cannot see its database would be silent whatever changes.
-#[tokio::test(start_paused = true)]
-async fn who_waits_at_a_gateway_that_sees_no_changes_is_let_go() {
-    let site = site();
+    // A gateway that cannot see its database would be silent whatever changes: who waits there is let go.
+    let site = self::site();
     let mut reader = Reader::new(&site, "/events?feed=news", "").await;
     reader.block().await;
     assert_eq!(reader.block().await.unwrap(), ": still here");
@@ -303,18 +287,23 @@ async fn who_waits_at_a_gateway_that_sees_no_changes_is_let_go() {
     said.assert_shows(&["has not seen its database for "]);
     // Who did not wait is told what is there.
     assert_eq!(told(&site, "/changes?after=3&wait=0").await, [""; 0]);
-}
-
-/// To an `EventSource` that comes back any other status than 200 would be the end.
-#[tokio::test]
-async fn an_event_source_comes_back_to_a_gateway_that_does_not_see_its_database() {
-    let site = freshness::behind();
-    site.store.set_unseen(true);
-    let answer = site.get_with("/events", &[("accept", "text/event-stream")]).await;
-    assert_eq!(answer.status(), 200);
-    assert_eq!(header(&answer, "x-content-type-options"), "nosniff");
-    assert_eq!(text(answer).await, "retry: 20000\n: ask another gateway\n\n");
-    problem(site.get("/events").await, 503).await;
+    // Who takes nothing loses the place.
+    let site = self::site();
+    let open = || site.app.event_streams.open_streams();
+    let mut idle = Reader::new(&site, "/events", "0").await;
+    let mut taking = Reader::new(&site, "/events", "0").await;
+    assert_eq!(idle.event().await, "change 1 news");
+    let takes = async { while taking.block().await.is_some() {} };
+    let watches = async {
+        tokio::time::sleep(Duration::from_secs(29)).await;
+        assert_eq!(open(), 2);
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(open(), 1, "more waits for the one than it takes");
+        while idle.block().await.is_some() {}
+    };
+    let begun = tokio::time::Instant::now();
+    tokio::join!(takes, watches);
+    assert_eq!((open(), begun.elapsed().as_secs()), (0, 600), "and no stream lasts for ever");
 }
 
 #[tokio::test]
@@ -345,24 +334,4 @@ async fn only_so_many_event_streams_are_open() {
     assert_eq!(last.block().await.unwrap(), "retry: 2000\nid: 2");
     site.closing.cancel();
     assert_eq!(last.block().await, None, "nothing more comes, though there is more to tell");
-}
-
-#[tokio::test(start_paused = true)]
-async fn who_takes_nothing_loses_the_place() {
-    let site = site();
-    let open = || site.app.event_streams.open_streams();
-    let mut idle = Reader::new(&site, "/events", "0").await;
-    let mut taking = Reader::new(&site, "/events", "0").await;
-    assert_eq!(idle.event().await, "change 1 news");
-    let takes = async { while taking.block().await.is_some() {} };
-    let watches = async {
-        tokio::time::sleep(Duration::from_secs(29)).await;
-        assert_eq!(open(), 2);
-        tokio::time::sleep(Duration::from_secs(2)).await;
-        assert_eq!(open(), 1, "more waits for the one than it takes");
-        while idle.block().await.is_some() {}
-    };
-    let begun = tokio::time::Instant::now();
-    tokio::join!(takes, watches);
-    assert_eq!((open(), begun.elapsed().as_secs()), (0, 600), "and no stream lasts for ever");
 }

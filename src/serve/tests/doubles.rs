@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::*;
+use tidegate_poll::testing::double;
 use tidegate_status::*;
 use tidegate_store::testing::{ScriptedFeed, ScriptedItem, ScriptedStore};
 use tidegate_store::*;
@@ -55,18 +56,8 @@ pub(super) fn tick(seconds: i64) -> Tick {
 
 /// A document that is held for this reason.
 pub(super) fn hold(reason: &str) -> Hold {
-    Hold {
-        reason: reason.to_owned(),
-        kind: "empty".to_owned(),
-        since: at(-60),
-        row_since: at(-60),
-        observations: 2,
-        documents: 1,
-        body: 1,
-        source: 0,
-        kept: 4,
-        decision: None,
-    }
+    let reason = reason.to_owned();
+    Hold { reason, observations: 2, body: 1, kept: 4, ..double::hold(at(-60)) }
 }
 
 pub(crate) fn record(text: &str, standing: FeedStanding) -> FeedRecord {
@@ -77,18 +68,15 @@ pub(crate) fn record(text: &str, standing: FeedStanding) -> FeedRecord {
 impl TestStore {
     fn over(scripted: ScriptedStore) -> Self {
         let store = Self { scripted: Arc::new(scripted), feeds: Arc::default() };
-        let atom = || Some(feed(Format::Atom10));
-        for (text, standing, feed) in [
-            ("news", FeedStanding::Active, atom()),
-            ("radio", FeedStanding::Active, Some(feed(Format::Rss20))),
+        for (text, standing, format) in [
+            ("news", FeedStanding::Active, Some(Format::Atom10)),
+            ("radio", FeedStanding::Active, Some(Format::Rss20)),
             ("new", FeedStanding::Active, None),
-            ("dead", FeedStanding::Gone, atom()),
-            ("still", FeedStanding::Paused, atom()),
+            ("dead", FeedStanding::Gone, Some(Format::Atom10)),
+            ("still", FeedStanding::Paused, Some(Format::Atom10)),
         ] {
             store.set_record(&record(text, standing));
-            if let Some(feed) = feed {
-                store.put(text, feed);
-            }
+            format.into_iter().for_each(|format| store.put(text, feed(format)));
         }
         store
     }
@@ -168,15 +156,13 @@ fn stored(feed: &Feed) -> ScriptedFeed {
         ScriptedItem { known: known(item), item: item.clone(), note }
     };
     let gone = Event {
-        kind: EventKind::Deleted,
         id: id("gone"),
         native_id: "urn:gone".to_owned(),
-        old_native_id: None,
         title: "Gone".to_owned(),
-        tick: Some(tick(-5 * DAY)),
         reason: "a hole that stayed".to_owned(),
         at: at(-5 * DAY),
         seen_gone: Some(at(-6 * DAY)),
+        ..double::event(EventKind::Deleted, Some(tick(-5 * DAY)))
     };
     ScriptedFeed {
         state: feed.state.clone(),

@@ -19,7 +19,7 @@ async fn stored(site: &Site, item: &str) -> tidegate_core::model::Item {
 }
 
 #[tokio::test]
-async fn an_item_is_made_of_atom_or_of_json() {
+async fn items_are_made_changed_deleted_and_restored() {
     let site = site();
     let entry = "<entry xmlns='http://www.w3.org/2005/Atom'><title>Over Atom</title></entry>";
     let json = r#"{"title":"Over JSON","content_html":"<p>x</p>","link":"https://example.org/",
@@ -44,11 +44,7 @@ async fn an_item_is_made_of_atom_or_of_json() {
         assert!(version.data.card.title.starts_with("Over "), "{version:?}");
         assert_eq!(version.noconflicts, noconflicts, "{path}");
     }
-}
-
-#[tokio::test]
-async fn an_item_is_changed_deleted_and_restored() {
-    let site = site();
+    // And is changed, deleted and restored.
     let kind = ("content-type", "application/json");
     let of = "/feeds/news/items/b";
     let restore = "/feeds/news/items/b/restore";
@@ -73,11 +69,7 @@ async fn an_item_is_changed_deleted_and_restored() {
         }
         assert_eq!(version.deleted, method == "DELETE" && status == 200, "{method} {path}");
     }
-}
-
-#[tokio::test]
-async fn what_is_too_long_or_written_over_is_refused() {
-    let site = site();
+    // What is too long or written over is refused.
     let (before, items) = (site.writes(), "/feeds/news/items");
     let kind = ("content-type", "application/json");
     for (tag, status) in [("3", 400), ("W/\"3\"", 400), ("\"3\", \"4\"", 400), ("\"x\"", 412)] {
@@ -129,12 +121,8 @@ async fn conflicts_are_resolved_as_the_body_says() {
             assert_eq!((&said["conflicts"], &said["deleted"]), (&left.into(), &false.into()));
         }
     }
-}
-
-/// Fields are laid over an outline of a list, which has more to say than Atom has words for.
-#[tokio::test]
-async fn an_outline_that_is_changed_as_json_stays_one() {
-    let site = site();
+    // Fields are laid over an outline of a list, which has more to say than Atom has words for.
+    let site = self::site();
     let old = "text='Old' type='rss' xmlUrl='http://h/feed' category='/a'";
     conflicts::edit_last(&site, |item| {
         (item.shared.winner.data, item.shared.conflicts) = (conflicts::outline(old), Vec::new());

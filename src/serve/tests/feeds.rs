@@ -11,22 +11,6 @@ async fn has(site: &Site, path: &str, lines: &[&str]) -> String {
     said
 }
 
-/// Publishers use ids twice: the one item that is deleted must not take the other along.
-#[tokio::test]
-async fn an_id_that_a_living_item_bears_is_not_said_to_be_deleted() {
-    // One that is shown, and one that was retired long ago.
-    for bearer in ["b", "old"] {
-        let site = Site::new();
-        site.store.edit("news", |feed| {
-            let bears = |item: &&mut Item| item.shared.winner.id == id(bearer);
-            feed.items.iter_mut().find(bears).unwrap().published_id = "urn:gone".to_owned();
-        });
-        for view in ["/feeds/news", "/feeds/news/sync"] {
-            site.text(view).await.assert_lacks(&["deleted gone"]);
-        }
-    }
-}
-
 /// The window moves whenever something leaves it.
 #[tokio::test]
 async fn of_a_view_one_document_is_kept_wherever_its_window_starts() {
@@ -43,11 +27,23 @@ async fn of_a_view_one_document_is_kept_wherever_its_window_starts() {
     let late = format!("/feeds/news/sync?since={}", tick(-80 * DAY));
     let (late, all) = (site.get(&late).await, site.get("/feeds/news/sync").await);
     assert_eq!(header(&late, "etag"), header(&all, "etag"));
+    // Publishers use ids twice: the one item that is deleted must not take the other along.
+    // One that is shown, and one that was retired long ago.
+    for bearer in ["b", "old"] {
+        let site = Site::new();
+        site.store.edit("news", |feed| {
+            let bears = |item: &&mut Item| item.shared.winner.id == id(bearer);
+            feed.items.iter_mut().find(bears).unwrap().published_id = "urn:gone".to_owned();
+        });
+        for view in ["/feeds/news", "/feeds/news/sync"] {
+            site.text(view).await.assert_lacks(&["deleted gone"]);
+        }
+    }
 }
 
 /// What is unknown, gone or not ready is in the golden answers.
 #[tokio::test]
-async fn a_paused_feed_is_served_and_one_that_is_not_ready_is_to_be_asked_again() {
+async fn a_feed_is_served_as_it_stands_and_rendered_once() {
     let site = Site::new();
     problem(site.get(&format!("/feeds/{}", "a".repeat(5000))).await, 404).await;
     for view in ["", "/sync", "/complete", "/conflicts", "/items/a"] {
@@ -56,11 +52,7 @@ async fn a_paused_feed_is_served_and_one_that_is_not_ready_is_to_be_asked_again(
     for view in ["", "/sync", "/complete"] {
         assert_ne!(header(&site.get(&format!("/feeds/new{view}")).await, "retry-after"), "");
     }
-}
-
-#[tokio::test]
-async fn an_equal_state_is_rendered_once_and_a_new_one_again() {
-    let site = Site::new();
+    // An equal state is rendered once, and a new one again.
     let tag = async || header(&site.get("/feeds/news").await, "etag").to_owned();
     let (first, reads) = (tag().await, site.store.reads_of("frames"));
     for _ in 0..5 {
@@ -81,10 +73,14 @@ async fn an_equal_state_is_rendered_once_and_a_new_one_again() {
     for path in ["/feeds/news", "/feeds/news?as=rss"] {
         assert!(header(&site.get(path).await, "content-type").contains("rss"), "{path}");
     }
-}
-
-#[tokio::test]
-async fn while_the_store_fails_the_last_good_rendition_is_served() {
+    // The list of feeds is the one that the store has.
+    let before = site.app.directory.listing().await.unwrap();
+    assert_eq!(site.get("/feeds/news").await.status(), 200);
+    let same = site.app.directory.listing().await.unwrap();
+    assert!(Arc::ptr_eq(&before, &same), "what is known of a list is found out once");
+    site.store.edit_record("news", |it| it.standing = FeedStanding::Gone);
+    assert_eq!(site.get("/feeds/news").await.status(), 410);
+    // While the store fails the last good rendition is served.
     let site = Site::new();
     let before = bytes(site.get("/feeds/news").await).await;
     let tag = header(&site.get("/feeds/news").await, "etag").to_owned();
@@ -112,10 +108,7 @@ async fn while_the_store_fails_the_last_good_rendition_is_served() {
     problem(site.get("/feeds/news/items/a").await, 503).await;
     site.store.set_stop(None);
     assert_eq!(site.get("/feeds/news/complete").await.status(), 200, "a failure is not kept");
-}
-
-#[tokio::test]
-async fn a_feed_that_changes_while_it_is_read_is_read_anew() {
+    // A feed that changes while it is read is read anew.
     for path in ["/feeds/news/sync", "/feeds/news"] {
         let site = Site::new();
         let (store, done) = ((*site.store).clone(), std::sync::Once::new());
@@ -123,15 +116,4 @@ async fn a_feed_that_changes_while_it_is_read_is_read_anew() {
         site.store.at_read("frames", change);
         has(&site, path, &["deleted gone"]).await;
     }
-}
-
-#[tokio::test]
-async fn the_list_of_feeds_is_the_one_that_the_store_has() {
-    let site = Site::new();
-    let before = site.app.directory.listing().await.unwrap();
-    assert_eq!(site.get("/feeds/news").await.status(), 200);
-    let same = site.app.directory.listing().await.unwrap();
-    assert!(Arc::ptr_eq(&before, &same), "what is known of a list is found out once");
-    site.store.edit_record("news", |it| it.standing = FeedStanding::Gone);
-    assert_eq!(site.get("/feeds/news").await.status(), 410);
 }

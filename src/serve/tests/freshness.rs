@@ -9,6 +9,12 @@ pub(super) fn behind() -> Site {
     site
 }
 
+/// Why a gateway reads its database no more.
+pub(super) fn unread() -> StoreStop {
+    let cause = "it went back behind what was shown".to_owned();
+    StoreStop { cause, since: at(-60), next_try: None, failed_tries: 0 }
+}
+
 #[tokio::test]
 async fn the_overview_lists_the_gateways_of_a_database() {
     let site = behind();
@@ -41,11 +47,36 @@ async fn the_overview_lists_the_gateways_of_a_database() {
     site.text_for_operator("/").await.assert_lacks(&["The clock of this gateway"]);
 }
 
-/// A scrape waits for no database: nothing is read for it.
 #[tokio::test(start_paused = true)]
-async fn each_gateway_counts_what_it_polls_and_what_is_stored() {
+async fn nothing_old_is_answered_while_the_database_is_not_seen() {
+    let site = behind();
+    assert_eq!(site.get("/feeds/news").await.status(), 200);
+    site.store.set_unseen(true);
+    problem(site.get("/subscriptions.opml").await, 503).await;
+    for path in ["/feeds/news", "/sup.json", "/changes", "/readyz", "/", "/nowhere"] {
+        let said = is_retried(site.get(path).await).await["detail"].to_string();
+        said.assert_shows(&["has not seen its database for "]);
+    }
+    assert_eq!(site.get("/healthz").await.status(), 200);
+    // These are answers like any other.
+    let routes = ["/feeds/{name}", "/sup.json", "/changes", "/readyz", "/", "none"];
+    site.metrics_with(&routes.map(|route| counted("GET", route, 503, 1))).await;
+    // It may be the address of a site, and its token: nobody is led on with that.
+    problem(site.get("/subscribe?token=k3Jx9QzLw8VtYp2R7mNb4cHd").await, 503).await;
+    site.store.set_unseen(false);
+    assert_eq!(site.get("/feeds/news").await.status(), 200);
+    // One that reads its database no more says where it says why.
+    let site = behind();
+    site.store.set_unseen(true);
+    site.store.set_stop(Some(unread()));
+    for path in ["/feeds/news", "/sup.json", "/"] {
+        let said = problem(site.get(path).await, 503).await["detail"].to_string();
+        said.assert_shows(&["/readyz says why"]);
+        said.assert_lacks(&["went back"]);
+    }
+    // A scrape waits for no database: each gateway counts what it polls, and what is stored.
     let all = "{standing=\"active\"} 3";
-    let site = Site::over(TestStore::far());
+    let site = Site::with(TestStore::far(), settings());
     site.store.feed_list().await.unwrap();
     let _held = site.store.hold_reads().await;
     for (others, lines) in [
@@ -58,44 +89,4 @@ async fn each_gateway_counts_what_it_polls_and_what_is_stored() {
         assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     }
     assert_eq!(site.store.reads_of("polls"), 0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn nothing_old_is_answered_while_the_database_is_not_seen() {
-    let site = behind();
-    assert_eq!(site.get("/feeds/news").await.status(), 200);
-    site.store.set_unseen(true);
-    problem(site.get("/subscriptions.opml").await, 503).await;
-    for path in ["/feeds/news", "/sup.json", "/changes", "/readyz", "/", "/nowhere"] {
-        let answer = site.get(path).await;
-        assert_eq!(header(&answer, "retry-after"), "30", "{path}");
-        let said = problem(answer, 503).await["detail"].to_string();
-        said.assert_shows(&["has not seen its database for "]);
-    }
-    assert_eq!(site.get("/healthz").await.status(), 200);
-    // These are answers like any other.
-    let routes = ["/feeds/{name}", "/sup.json", "/changes", "/readyz", "/", "none"];
-    site.metrics_with(&routes.map(|route| counted("GET", route, 503, 1))).await;
-    // It may be the address of a site, and its token: nobody is led on with that.
-    problem(site.get("/subscribe?token=k3Jx9QzLw8VtYp2R7mNb4cHd").await, 503).await;
-    site.store.set_unseen(false);
-    assert_eq!(site.get("/feeds/news").await.status(), 200);
-}
-
-/// Why a gateway reads its database no more.
-pub(super) fn unread() -> StoreStop {
-    let cause = "it went back behind what was shown".to_owned();
-    StoreStop { cause, since: at(-60), next_try: None, failed_tries: 0 }
-}
-
-#[tokio::test]
-async fn a_gateway_that_reads_its_database_no_more_says_where_it_says_why() {
-    let site = behind();
-    site.store.set_unseen(true);
-    site.store.set_stop(Some(unread()));
-    for path in ["/feeds/news", "/sup.json", "/"] {
-        let said = problem(site.get(path).await, 503).await["detail"].to_string();
-        said.assert_shows(&["/readyz says why"]);
-        said.assert_lacks(&["went back"]);
-    }
 }

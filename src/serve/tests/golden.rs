@@ -27,30 +27,7 @@ const NEVER: &str = "<script <u> <s> <i> <b> <q> <tt> <em> <kbd> <samp> <dfn> <c
                      secret style= =\"javascript: <time>";
 
 #[tokio::test]
-async fn the_answers_of_administration() {
-    let site = full();
-    for (name, method, path, body) in [
-        ("feeds", "GET", "/feeds", ""),
-        ("feed", "GET", "/feeds/news", ""),
-        ("item", "GET", "/feeds/news/items/a", ""),
-        ("tombstone", "GET", "/feeds/news/items/gone", ""),
-        ("conflicts", "GET", "/feeds/news/conflicts", ""),
-        ("poll", "POST", "/feeds/radio/poll", ""),
-        ("redacted", "POST", "/feeds/news/items/a/redact", ""),
-        ("deleted", "DELETE", "/feeds/news/items/b", ""),
-    ] {
-        // From here on they act.
-        if name == "poll" {
-            site.store.edit_record("news", |record| record.options.sharing.local = true);
-            site.polling.start().await;
-        }
-        let answer = site.call(method, path, body).await;
-        insta::assert_snapshot!(name, text(answer).await);
-    }
-}
-
-#[tokio::test]
-async fn the_pages() {
+async fn the_pages_and_the_answers_of_administration() {
     let site = full();
     for (name, path) in [
         ("dashboard", "/"),
@@ -86,6 +63,25 @@ async fn the_pages() {
     let mut lines: Vec<String> = lines.collect();
     lines.sort_unstable();
     insta::assert_snapshot!("metrics", lines.join("\n"));
+    // And the answers of administration.
+    for (name, method, path, body) in [
+        ("feeds", "GET", "/feeds", ""),
+        ("feed", "GET", "/feeds/news", ""),
+        ("item", "GET", "/feeds/news/items/a", ""),
+        ("tombstone", "GET", "/feeds/news/items/gone", ""),
+        ("conflicts", "GET", "/feeds/news/conflicts", ""),
+        ("poll", "POST", "/feeds/radio/poll", ""),
+        ("redacted", "POST", "/feeds/news/items/a/redact", ""),
+        ("deleted", "DELETE", "/feeds/news/items/b", ""),
+    ] {
+        // From here on they act.
+        if name == "poll" {
+            site.store.edit_record("news", |record| record.options.sharing.local = true);
+            site.polling.start().await;
+        }
+        let answer = site.call(method, path, body).await;
+        insta::assert_snapshot!(name, text(answer).await);
+    }
 }
 
 /// The requests of a file, one a line.
@@ -128,10 +124,7 @@ async fn the_answers_to_readers() {
         told.push_str(&format!("{line}\n{}", described(answer).await));
     }
     insta::assert_snapshot!("answers", told);
-}
-
-#[tokio::test]
-async fn mistakes_are_named_and_reach_nobody() {
+    // Mistakes are named, and reach nobody.
     let site = Site::announcing();
     let source = FeedSource::File;
     site.store.set_record(&FeedRecord { source, ..record("file", FeedStanding::Active) });
@@ -146,8 +139,7 @@ async fn mistakes_are_named_and_reach_nobody() {
         let [method, path, rest] = [(); 3].map(|()| parts.next().unwrap_or_default());
         let typed = rest.strip_prefix('@').and_then(|rest| rest.split_once(' '));
         let (kind, body) = typed.unwrap_or(("", rest));
-        let bearer = format!("Bearer {TOKEN}");
-        let mut headers = Vec::from([("authorization", &*bearer), ("content-type", kind)]);
+        let mut headers = Vec::from([BEARER, ("content-type", kind)]);
         headers.retain(|(name, _)| match *name {
             "authorization" => path.starts_with("/api/"),
             _ => !kind.is_empty(),

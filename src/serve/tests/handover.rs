@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 #[tokio::test]
-async fn a_site_hands_on_what_the_next_one_would_make_alike() {
+async fn a_site_hands_on_what_the_next_one_would_make_alike_and_what_is_open() {
     let before = site();
     assert_eq!(before.get("/feeds/news").await.status(), 200);
     let misses = |site: &Site| site.app.metrics.misses.get();
@@ -17,10 +17,7 @@ async fn a_site_hands_on_what_the_next_one_would_make_alike() {
     let other = next.followed_by(with(announcing(), |it| it.publish.absolute_urls = true));
     assert_eq!(other.get("/feeds/news").await.status(), 200);
     assert_eq!(misses(&next), 2, "it is written anew");
-}
-
-#[tokio::test]
-async fn what_is_open_counts_at_the_next_site() {
+    // What is open counts at the next site.
     let first = site();
     let stream = first.get("/events").await;
     let body = first.get("/feeds/news").await;
@@ -38,11 +35,7 @@ async fn what_is_open_counts_at_the_next_site() {
     let mut more = next.get("/events").await.into_body();
     assert!(more.frame().await.is_some());
     assert_eq!(next.app.event_streams.open_streams(), 1);
-}
-
-/// A listener goes on whatever site is in force, and so do its connections: those of one client are its share still.
-#[tokio::test]
-async fn connections_count_at_the_next_site() {
+    // A listener goes on whatever site is in force, and so do its connections: those of one client are its share still.
     let first = site();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
@@ -58,9 +51,8 @@ async fn connections_count_at_the_next_site() {
     let own = open().await;
     assert!(own.is_some());
     let settings = ServeSettings { connections: 16, ..announcing() };
-    let (operator, origins) = (Arc::clone(&first.app.operator), OriginSettings::default());
-    let (tls, before) = (None, Some(handle));
-    let parts = ServerConfig { operator, settings, folder: None, origins, tls, before };
+    let parts = parts(Arc::clone(&first.app.operator), settings);
+    let parts = ServerConfig { before: Some(handle), ..parts };
     SiteHandle::put_in_force(parts, shutdown.child_token());
     let second = open().await;
     assert!(second.is_some() && open().await.is_none(), "two of sixteen are one client's");
@@ -113,11 +105,8 @@ async fn a_revoked_token_ends_what_is_open_and_all_else_goes_on_over_a_reload() 
     }
     assert_eq!(begun.elapsed(), Duration::from_secs(4));
     problem(next.get(&format!("/t/{ANN}/feeds/{SECRET}")).await, 404).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_stream_tells_nothing_more_once_its_token_is_revoked() {
-    let site = site();
+    // Nor does a stream tell anything more.
+    let site = self::site();
     let mut stream = site.get(&format!("/t/{ANN}/events")).await.into_body();
     assert!(stream.frame().await.is_some());
     site.store.announce(0, &[SECRET]);

@@ -26,10 +26,7 @@ async fn a_date_tells_nothing_while_the_state_is_ahead_of_the_clock() {
     assert_eq!(known("if-none-match", header(&full, "etag")).await, 304);
     site.clock.set(at(-5));
     assert_eq!(known("if-modified-since", &at(-5).rfc822()).await, 304);
-}
-
-#[tokio::test]
-async fn nothing_in_a_document_depends_on_the_time_of_the_request() {
+    // Nor does a document depend on the time of the request.
     let (site, mut tags) = (Site::new(), BTreeSet::new());
     for days in 0..3 {
         let again = Site::new();
@@ -61,9 +58,8 @@ async fn who_has_a_document_is_told_that_it_is_as_it_was() {
         let (tag, is_view) = (header(&full, "etag"), VIEWS.contains(&path));
         assert_eq!(tag.starts_with("W/\""), !is_view, "{path}");
         // The tag may be that of another representation, which is as new.
-        for (encoding, known, status) in
-            [("gzip", tag, 304), ("zstd", tag, 304), ("gzip", "\"x\"", 200)]
-        {
+        let cases = [("gzip", tag, 304), ("zstd", tag, 304), ("gzip", "\"x\"", 200)];
+        for (encoding, known, status) in cases {
             let asked = [asked[0], ("accept-encoding", encoding), ("if-none-match", known)];
             let answer = site.get_with(path, &asked).await;
             assert_eq!(answer.status(), status, "{path} {known}");
@@ -79,11 +75,7 @@ async fn who_has_a_document_is_told_that_it_is_as_it_was() {
             }
         }
     }
-}
-
-#[tokio::test]
-async fn head_has_the_headers_of_get_and_no_body() {
-    let site = Site::new();
+    // HEAD has the headers of GET and no body.
     let since = format!("/feeds/news/sync?since={}", tick(-5 * DAY));
     for path in VIEWS.into_iter().chain([since.as_str(), "/feeds/nobody", "/feeds/news?as=exe"]) {
         for encoding in ["", "gzip", "zstd"] {
@@ -97,7 +89,7 @@ async fn head_has_the_headers_of_get_and_no_body() {
 }
 
 #[tokio::test]
-async fn sup_and_hub_are_linked_once_they_are_there() {
+async fn sup_and_hub_are_linked_and_pages_listed_where_the_operator_wants_it() {
     let neither = links(&Site::new().get("/feeds/news").await);
     neither.assert_lacks(&["sup.json", "hub", "upstream"]);
     let site = Site::with(TestStore::with_news(), announcing());
@@ -110,11 +102,7 @@ async fn sup_and_hub_are_linked_once_they_are_there() {
     assert_eq!((unchanged.status().as_u16(), links(&unchanged)), (304, said));
     let sup = format!("sup Some(\"{}\")", header(&answer, "x-sup-id"));
     text(answer).await.assert_shows(&[&sup]);
-}
-
-/// Pages copy publishers' texts with all their versions: that none is listed otherwise is in the golden answers.
-#[tokio::test]
-async fn search_engines_list_pages_where_the_operator_wants_it_alone() {
+    // Pages copy publishers' texts with all their versions: that none is listed otherwise is in the golden answers.
     let indexed = with(announcing(), |it| it.server.indexed = true);
     let (site, open) = (Site::new(), Site::with(TestStore::with_news(), indexed));
     for path in ["/recent", "/feeds/news/about", "/feeds/news?as=html"] {
@@ -165,8 +153,7 @@ async fn a_comparison_waits_for_its_turn_for_a_bounded_time() {
     let all = u32::try_from(crate::items::COMPARED_AT_ONCE).unwrap();
     let held = site.app.comparisons.try_acquire_many(all).unwrap();
     let answer = tokio::time::timeout(Duration::from_secs(25), site.get(path)).await.unwrap();
-    assert_eq!(header(&answer, "retry-after"), "30");
-    problem(answer, 503).await;
+    is_retried(answer).await;
     drop(held);
     assert_eq!(site.get(path).await.status(), 200);
 }

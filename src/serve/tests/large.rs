@@ -92,12 +92,8 @@ async fn what_is_being_sent_stays_and_then_goes() {
     };
     tokio::time::timeout(Duration::from_secs(30), gone).await.unwrap();
     assert!(used(&gate) > 0, "the document that is published now stays");
-}
-
-#[tokio::test]
-async fn files_have_a_limit_together() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut gate = gate(Some(folder.path()), 400).await;
+    // Files have a limit together.
+    let mut gate = self::gate(Some(folder.path()), 400).await;
     let mut held = Vec::new();
     let refused = loop {
         assert!(held.len() < 20, "there is a limit");

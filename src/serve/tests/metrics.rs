@@ -6,10 +6,9 @@ use super::*;
 #[tokio::test]
 async fn metrics_count_by_route_and_never_by_address() {
     let site = Site::new();
-    let _ = site.get("/feeds/news").await;
-    let _ = site.get("/feeds/news").await;
-    let _ = site.get("/feeds/secret-name").await;
-    let _ = site.get("/made-up/by-a-visitor").await;
+    for path in ["/feeds/news", "/feeds/news", "/feeds/secret-name", "/made-up/by-a-visitor"] {
+        site.get(path).await;
+    }
     let _ = site.ask(request("BREW", "/feeds/news", &[], "")).await;
     let _ = site.call("POST", "/feeds/nobody/poll", "").await;
     let _ = site.call("PATCH", "/feeds/news", "").await;
@@ -25,11 +24,7 @@ async fn metrics_count_by_route_and_never_by_address() {
     // How feeds and polls are counted, a snapshot shows (`golden.rs`).
     let caches = ["tidegate_cache_hits_total 1", "tidegate_cache_misses_total 1"];
     site.metrics_with(&caches).await.assert_lacks(&["secret-name", "made-up", "BREW"]);
-}
-
-#[tokio::test]
-async fn metrics_come_as_open_metrics_to_those_who_ask_for_it() {
-    let site = Site::new();
+    // Who asks for OpenMetrics gets it.
     let asked = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5";
     for (accept, is_open) in
         [("text/html,*/*;q=0.8", false), (asked, true), ("application/openmetrics-text;q=0", false)]

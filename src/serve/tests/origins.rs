@@ -110,7 +110,7 @@ async fn is_judged(answer: Response<Body>) {
 const MODES: [PassMode; 2] = [PassMode::Through, PassMode::Redirect];
 
 #[tokio::test]
-async fn what_keeps_its_ids_is_the_publishers_until_it_is_judged() {
+async fn what_keeps_its_ids_is_the_publishers_until_it_is_judged_and_read_while_polls_fail() {
     for passes in MODES {
         let front = BlogFront::new((passes, FIRST_WAIT), WITH_IDS);
         front.is_publishers("first").await;
@@ -119,8 +119,21 @@ async fn what_keeps_its_ids_is_the_publishers_until_it_is_judged() {
             front.is_publishers(when).await;
         }
         assert_eq!((front.asked(), front.made().await), ((front.if_passed(3), 1), 1));
-        front.blog.polls.add_permits(1);
+        front.blog.polls.add_permits(3);
         front.until_judged().await;
+        // A feed whose polls fail reads what passes.
+        let passed = front.blog.passed();
+        front.blog.refuses_polls.store(true, Ordering::SeqCst);
+        let operator = &front.site.app.operator;
+        assert!(operator.poll_now(&name(MADE)).await.unwrap().error.is_some());
+        let reader = [("host", HOST), ("user-agent", "reader/1"), ("if-none-match", "\"x\"")];
+        for when in ["at once", "and once in a while"] {
+            is_judged(front.site.get_with("/rss.xml", &reader).await).await;
+            // One poll took what was passed on.
+            let polls = front.blog.polls.available_permits();
+            let expected = (passed + front.if_passed(1), 2 - front.if_passed(1));
+            assert_eq!((front.blog.passed(), polls), expected, "{when}");
+        }
     }
 }
 
@@ -137,12 +150,7 @@ async fn where_ids_will_be_others_the_second_reader_waits_for_the_feed() {
         is_judged(one).await;
         is_judged(other).await;
         assert_eq!((front.asked(), front.made().await), ((front.if_passed(1), 1), 1));
-    }
-}
-
-#[tokio::test]
-async fn a_feed_that_is_long_in_the_making_hides_nothing() {
-    for passes in MODES {
+        // One that is long in the making hides nothing.
         let front = BlogFront::new((passes, FIRST_WAIT), WITHOUT_IDS);
         for when in ["first", "second", "third"] {
             let begun = tokio::time::Instant::now();
@@ -168,13 +176,7 @@ async fn a_feed_whose_first_poll_failed_is_the_publishers() {
             }
             assert_eq!(front.asked().1, 1);
         }
-    }
-}
-
-/// How large it is, is shown where it is counted.
-#[tokio::test]
-async fn who_has_had_his_share_is_answered_all_the_same() {
-    for passes in MODES {
+        // Who has had his share is answered all the same. How large it is, is shown where it is counted.
         let front = BlogFront::new((passes, FIRST_WAIT), WITH_IDS);
         let shares = &front.site.app.origins.feed_shares;
         while shares.take_share(client(1), 100).is_ok() {}
@@ -192,41 +194,6 @@ async fn who_has_had_his_share_is_answered_all_the_same() {
 }
 
 #[tokio::test]
-async fn where_nothing_is_passed_on_an_address_leads_to_that_of_the_feed_here() {
-    let front = BlogFront::new((PassMode::Redirect, LONG_WAIT), WITH_IDS);
-    for (status, to) in
-        [(307, format!("{BLOG}moved.xml")), (301, format!("https://{HOST}/rss.xml"))]
-    {
-        let answer = front.site.get_with("/moved.xml", &[("host", HOST)]).await;
-        assert_eq!((answer.status().as_u16(), header(&answer, "location")), (status, &*to));
-    }
-    let looked = ["moved.xml", "rss.xml"].map(|path| format!("{BLOG}{path}"));
-    assert_eq!((front.blog.looked(), front.asked()), (looked.to_vec(), (0, 0)));
-    assert_eq!(front.made().await, 0);
-}
-
-#[tokio::test]
-async fn a_feed_whose_polls_fail_reads_what_passes() {
-    for passes in MODES {
-        let front = BlogFront::new((passes, FIRST_WAIT), WITH_IDS);
-        front.blog.polls.add_permits(3);
-        front.is_publishers("first").await;
-        front.until_judged().await;
-        front.blog.refuses_polls.store(true, Ordering::SeqCst);
-        let operator = &front.site.app.operator;
-        assert!(operator.poll_now(&name(MADE)).await.unwrap().error.is_some());
-        let reader = [("host", HOST), ("user-agent", "reader/1"), ("if-none-match", "\"x\"")];
-        for when in ["at once", "and once in a while"] {
-            is_judged(front.site.get_with("/rss.xml", &reader).await).await;
-            // One poll took what was passed on.
-            let polls = front.blog.polls.available_permits();
-            let expected = (front.if_passed(2), 2 - front.if_passed(1));
-            assert_eq!((front.blog.passed(), polls), expected, "{when}");
-        }
-    }
-}
-
-#[tokio::test]
 async fn a_feed_that_the_operator_made_takes_no_answer_of_a_reader() {
     let front = BlogFront::new((PassMode::Through, FIRST_WAIT), WITH_IDS);
     let mut record = FeedRecord::new(name(MADE), format!("{BLOG}rss.xml"), FeedSource::File);
@@ -238,6 +205,22 @@ async fn a_feed_that_the_operator_made_takes_no_answer_of_a_reader() {
     front.site.polling.tell(&record, status);
     is_judged(front.get().await).await;
     assert_eq!(front.asked(), (0, 0), "the site was asked");
+    // Problems of a site are pages for browsers.
+    for (accept, kind) in [("text/html", "text/html"), ("*/*", "application/problem+json")] {
+        let refused = front.site.get_with("/a/../b", &[("host", HOST), ("accept", accept)]).await;
+        assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
+        assert!(header(&refused, "content-type").starts_with(kind));
+    }
+    // Where nothing is passed on an address leads to that of the feed here.
+    let front = BlogFront::new((PassMode::Redirect, LONG_WAIT), WITH_IDS);
+    let cases = [(307, format!("{BLOG}moved.xml")), (301, format!("https://{HOST}/rss.xml"))];
+    for (status, to) in cases {
+        let answer = front.site.get_with("/moved.xml", &[("host", HOST)]).await;
+        assert_eq!((answer.status().as_u16(), header(&answer, "location")), (status, &*to));
+    }
+    let looked = ["moved.xml", "rss.xml"].map(|path| format!("{BLOG}{path}"));
+    assert_eq!((front.blog.looked(), front.asked()), (looked.to_vec(), (0, 0)));
+    assert_eq!(front.made().await, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -254,15 +237,5 @@ async fn an_address_where_a_look_found_nothing_is_looked_at_again_after_a_minute
         front.is_publishers("a minute later").await;
         front.until_judged().await;
         assert_eq!((front.asked().1, front.made().await), (1, 1));
-    }
-}
-
-#[tokio::test]
-async fn problems_of_a_site_are_pages_for_browsers() {
-    let front = BlogFront::new((PassMode::Through, FIRST_WAIT), WITH_IDS);
-    for (accept, kind) in [("text/html", "text/html"), ("*/*", "application/problem+json")] {
-        let refused = front.site.get_with("/a/../b", &[("host", HOST), ("accept", accept)]).await;
-        assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
-        assert!(header(&refused, "content-type").starts_with(kind));
     }
 }

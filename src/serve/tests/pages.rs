@@ -55,13 +55,39 @@ async fn what_is_not_polled_is_not_said_to_be() {
     assert_eq!(feed_json(&status)["url"], serde_json::Value::Null);
     record_of(&mut status).options.sharing.local = false;
     let s = "it gathers s0, s1";
-    for (count, expected) in
-        [(2, s.to_owned()), (10, format!("{s}, s2, s3, s4, s5, s6, s7 and 2 more"))]
-    {
+    let cases = [(2, s.to_owned()), (10, format!("{s}, s2, s3, s4, s5, s6, s7 and 2 more"))];
+    for (count, expected) in cases {
         record_of(&mut status).options.sharing.sources =
             (0..count).map(|n| name(&format!("s{n}"))).collect();
         assert_eq!(explain::why(&status, None), expected);
     }
+    // What an aggregate does not have is a reason.
+    let mut status = unread().await;
+    record_of(&mut status).url.clear();
+    status.polling.polls.clear();
+    status.polling.failures = 0;
+    record_of(&mut status).options.sharing.sources = ["a", "b", "c"].map(name).to_vec();
+    let trouble = |of, why: &str| SourceTrouble { source: name(of), why: why.to_owned() };
+    let why = "the item <s>x.1</s> is another's".to_owned();
+    status.gathered = Some(GatherNote {
+        troubles: vec![trouble("a", "its polls fail: <tt>404</tt>"), trouble("c", "it is paused")],
+        troubled: 2,
+        left_out: vec![LeftOut { source: name("b"), id: id("x.1"), why }],
+        error: Some("the disk is <q>full</q>".to_owned()),
+    });
+    assert_eq!(
+        explain::why(&status, None),
+        "it gathers a, b, c; it could not be brought up to date: the disk is <q>full</q>; nothing \
+         new comes from a: its polls fail: <tt>404</tt>; nor from 1 more; one item is not taken over \
+         as its source has it"
+    );
+    let told = &serde_json::to_value(&status).unwrap()["gathered"];
+    assert_eq!(told["troubles"][1]["source"], "c");
+    assert_eq!(told["troubled_sources"], 2);
+    assert_eq!(told["left_out"][0]["sync_id"], "x.1");
+    assert_eq!(told["error"], "the disk is <q>full</q>");
+    status.gathered = Some(GatherNote::default());
+    assert_eq!(explain::why(&status, None), "it gathers a, b, c");
 }
 
 #[tokio::test]
@@ -93,36 +119,6 @@ async fn the_topic_of_a_hub_and_the_next_document_of_a_walk_are_masked() {
         page.assert_shows(&["the hub knows the feed as https://upstream.example/"]);
         assert_eq!(page.contains("page=3"), is_shown, "{page}");
     }
-}
-
-#[tokio::test]
-async fn what_an_aggregate_does_not_have_is_a_reason() {
-    let mut status = unread().await;
-    record_of(&mut status).url.clear();
-    status.polling.polls.clear();
-    status.polling.failures = 0;
-    record_of(&mut status).options.sharing.sources = ["a", "b", "c"].map(name).to_vec();
-    let trouble = |of, why: &str| SourceTrouble { source: name(of), why: why.to_owned() };
-    let why = "the item <s>x.1</s> is another's".to_owned();
-    status.gathered = Some(GatherNote {
-        troubles: vec![trouble("a", "its polls fail: <tt>404</tt>"), trouble("c", "it is paused")],
-        troubled: 2,
-        left_out: vec![LeftOut { source: name("b"), id: id("x.1"), why }],
-        error: Some("the disk is <q>full</q>".to_owned()),
-    });
-    assert_eq!(
-        explain::why(&status, None),
-        "it gathers a, b, c; it could not be brought up to date: the disk is <q>full</q>; nothing \
-         new comes from a: its polls fail: <tt>404</tt>; nor from 1 more; one item is not taken over \
-         as its source has it"
-    );
-    let told = &serde_json::to_value(&status).unwrap()["gathered"];
-    assert_eq!(told["troubles"][1]["source"], "c");
-    assert_eq!(told["troubled_sources"], 2);
-    assert_eq!(told["left_out"][0]["sync_id"], "x.1");
-    assert_eq!(told["error"], "the disk is <q>full</q>");
-    status.gathered = Some(GatherNote::default());
-    assert_eq!(explain::why(&status, None), "it gathers a, b, c");
 }
 
 /// What attributes of a page name.

@@ -28,17 +28,6 @@ async fn look(site: &Site, path: &str, cookie: &mut String) -> String {
     text(answer).await
 }
 
-#[tokio::test]
-async fn who_is_not_signed_in_is_led_to_that_and_has_no_forms() {
-    let site = Site::new();
-    for path in ["feeds/news/about", "feeds/news/items/a", "feeds/news/edit", "add", "add/list"] {
-        let page = site.text(&format!("/{path}")).await;
-        let to = path.replace('/', "%2F");
-        page.assert_shows(&[&format!("href=\"/session?to=%2F{to}\"")]);
-        page.assert_lacks(&["<form", "href=\"/session\""]);
-    }
-}
-
 /// Signs in; answers the cookie.
 async fn sign_in(site: &Site) -> String {
     let answer = send(site, "/session", "", &format!("token={TOKEN}&to=/feeds/news/about")).await;
@@ -49,10 +38,16 @@ async fn sign_in(site: &Site) -> String {
     }
     cookie.split(';').next().unwrap().to_owned()
 }
-
 #[tokio::test]
 async fn who_signs_in_has_buttons_and_is_told_once_what_came_of_them() {
     let site = Site::new();
+    for path in ["feeds/news/about", "feeds/news/items/a", "feeds/news/edit", "add", "add/list"] {
+        let page = site.text(&format!("/{path}")).await;
+        let to = path.replace('/', "%2F");
+        page.assert_shows(&[&format!("href=\"/session?to=%2F{to}\"")]);
+        page.assert_lacks(&["<form", "href=\"/session\""]);
+    }
+    // Who signs in has buttons, and is told once what came of them.
     let mut cookie = sign_in(&site).await;
     let about = "/feeds/news/about";
     for path in ["/", "/recent", "/add", "/feeds/news/items", "/feeds/nobody"] {
@@ -253,7 +248,7 @@ async fn the_items_of_a_feed_are_listed_as_data() {
 }
 
 #[tokio::test]
-async fn a_feed_is_looked_at_before_it_is_added() {
+async fn feeds_are_looked_at_added_changed_and_uploaded_by_forms() {
     let site = Site::new();
     let (cookie, before) = (sign_in(&site).await, site.writes());
     let of_site = ["&lt;i&gt;Posts&lt;/i&gt;", "value=\"https://site.example/%3Cb%3E/feed\""];
@@ -280,20 +275,12 @@ async fn a_feed_is_looked_at_before_it_is_added() {
     assert_eq!(site.writes(), before, "looking adds nothing");
     site.polling.start().await;
     let answer = send(&site, "/add", &cookie, "url=feed.example/x&do=add&name=fresh").await;
-    assert_eq!(
-        (answer.status().as_u16(), header(&answer, "location")),
-        (303, "/feeds/fresh/about")
-    );
+    let answered = (answer.status().as_u16(), header(&answer, "location"));
+    assert_eq!(answered, (303, "/feeds/fresh/about"));
     assert_eq!(site.store.record(&name("fresh")).unwrap().url, "https://feed.example/x");
-}
-
-#[tokio::test]
-async fn what_is_said_of_a_feed_is_changed_by_a_form() {
-    let site = Site::new();
+    // What is said of a feed is changed.
     let body = "url=https://new.example/feed&deletions=%22off%22&complete=false&order=%22auto%22\
                 &probe=%22doubts%22&secret=&min_interval=1h&max_interval=";
-    site.polling.start().await;
-    let cookie = sign_in(&site).await;
     let page = text(site.get_with("/feeds/news/edit", &[("cookie", &cookie)]).await).await;
     insta::assert_snapshot!("edit_for_operator", page);
     let done = send(&site, "/feeds/news/edit", &cookie, body).await;
@@ -307,12 +294,7 @@ async fn what_is_said_of_a_feed_is_changed_by_a_form() {
     assert_eq!(refused.status(), 400);
     let kept = "value=\"https://new.example/feed\"";
     text(refused).await.assert_shows(&["min_interval", "value=\"&lt;soon&gt;\"", kept]);
-}
-
-#[tokio::test]
-async fn a_list_is_uploaded_by_who_is_signed_in() {
-    let site = Site::new();
-    let cookie = sign_in(&site).await;
+    // A list is uploaded.
     let form = ("content-type", "multipart/form-data; boundary=cut");
     let headers = [form, OURS, BROWSER, ("cookie", cookie.as_str())];
     let uploads = async |list: &str| {
@@ -323,7 +305,6 @@ async fn a_list_is_uploaded_by_who_is_signed_in() {
         );
         site.ask(request("POST", "/add/list", &headers, &body)).await
     };
-    site.polling.start().await;
     let list = |host: &str| {
         format!(
             "<opml version='2.0'><body>\n<outline text='A' xmlUrl='http://{host}/'/>\n\
@@ -348,8 +329,7 @@ async fn a_list_is_uploaded_by_who_is_signed_in() {
 #[tokio::test]
 async fn pages_for_the_operator_can_be_unpacked() {
     let site = Site::new();
-    let bearer = format!("Bearer {TOKEN}");
-    let asked = [("authorization", &*bearer), ("accept-encoding", "gzip"), ("accept", "text/html")];
+    let asked = [BEARER, ("accept-encoding", "gzip"), ("accept", "text/html")];
     let (lists, of_feed) = (["", "recent", "add", "feeds/nobody/about"], "feeds/news");
     let of_feed = ["?as=html", "/changes?as=html", "/about", "/items", "/conflicts"]
         .map(|below| format!("{of_feed}{below}"));

@@ -21,7 +21,7 @@ const NOT_BELOW: &str = "/feeds/other-secret /feeds/radio /feeds/nothing /sessio
 /// As a browser asks where somebody goes.
 const HTML: [(&str, &str); 2] = [("accept", "text/html"), ("sec-fetch-dest", "document")];
 
-fn access(reader: &str, token: &str, feeds: &[&str]) -> ReaderAccess {
+pub(crate) fn access(reader: &str, token: &str, feeds: &[&str]) -> ReaderAccess {
     let feeds = feeds.iter().map(|feed| name(feed)).collect();
     ReaderAccess { name: reader.to_owned(), key: ReaderKey::new(token), feeds, all_private: false }
 }
@@ -106,10 +106,8 @@ async fn a_private_feed_is_as_unknown_as_one_that_is_none() {
                 let unknown = ask(other).await;
                 assert_eq!(private, unknown, "{method} {feed}{below} {headers:?}");
                 if method == "GET" && headers != asks[3] {
-                    assert!(
-                        unknown.starts_with(if challenge { "401" } else { "404" }),
-                        "{unknown}"
-                    );
+                    let status = if challenge { "401" } else { "404" };
+                    assert!(unknown.starts_with(status), "{unknown}");
                     assert_eq!(unknown.contains("www-authenticate: Basic"), challenge, "{unknown}");
                     let is_page = unknown.contains("content-type: text/html");
                     assert_eq!(is_page, headers.contains(&page), "{below}: {unknown}");
@@ -176,6 +174,17 @@ async fn everything_below_a_token_leads_on_below_it() {
         said.assert_shows(&shown.map(|part| &**part));
         said.assert_lacks(&[hidden]);
     }
+    // What is kept is never given to another.
+    let paths = ["/feeds/news", "/feeds/news/sync", "/feeds/news?as=rss"];
+    for (path, round) in paths.into_iter().flat_map(|path| [(path, 0), (path, 1), (path, 2)]) {
+        let ask = async |path: &str| whole(site.get(path).await).await;
+        let public = ask(path).await;
+        let ann = ask(&format!("/t/{ANN}{path}")).await;
+        assert!(public.starts_with("200") && ann.starts_with("200"), "{path} {round}");
+        public.assert_lacks(&[ANN, "/t/"]);
+        assert_all_below(&ann, &format!("https://feeds.example.org/t/{ANN}"));
+        assert_ne!(public, ann);
+    }
 }
 
 /// Checks that every address of the gateway in a text is below the base.
@@ -217,8 +226,7 @@ async fn the_operator_sees_for_whom_a_private_feed_is_and_readers_do_not() {
     assert_eq!(page.matches(">private</a>").count(), 2, "{page}");
     site.text_for_operator("/subscriptions.opml").await.assert_shows(&[SECRET]);
     let path = format!("/feeds/{SECRET}");
-    let bearer = [("authorization", "Bearer correct-horse")];
-    let answer = site.get_with(&path, &bearer).await;
+    let answer = site.get_with(&path, &[BEARER]).await;
     let private = (answer.status().as_u16(), header(&answer, "cache-control"));
     assert_eq!(private, (200, "private, no-cache"));
     // And nobody is given what was made for the operator.
@@ -237,7 +245,7 @@ async fn the_operator_sees_for_whom_a_private_feed_is_and_readers_do_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_opens_its_own_feeds_and_no_administration() {
+async fn a_token_or_a_password_opens_its_own_feeds_and_no_administration() {
     let site = site();
     for path in NOT_BELOW.split(' ') {
         problem(site.get(&format!("/t/{ANN}{path}")).await, 404).await;
@@ -253,11 +261,7 @@ async fn a_token_opens_its_own_feeds_and_no_administration() {
     // What a reader may see does not depend on the bearer of another token.
     let other = site.get(&format!("/t/{BOB}/feeds/other-secret")).await;
     assert_eq!(other.status(), 200);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_password_opens_the_plain_address() {
-    let site = site();
+    // A password opens the plain address.
     let path = format!("/feeds/{SECRET}");
     let ask = async |path: &str, authorization: &str| {
         site.get_with(path, &[("authorization", authorization)]).await
@@ -281,26 +285,8 @@ async fn a_password_opens_the_plain_address() {
     assert_eq!(begun.elapsed(), Duration::ZERO);
     // Without a password it is not there, whatever was read before.
     problem(site.get(&path).await, 404).await;
-}
-
-#[tokio::test]
-async fn what_is_kept_is_never_given_to_another() {
-    let site = site();
-    let paths = ["/feeds/news", "/feeds/news/sync", "/feeds/news?as=rss"];
-    for (path, round) in paths.into_iter().flat_map(|path| [(path, 0), (path, 1), (path, 2)]) {
-        let ask = async |path: &str| whole(site.get(path).await).await;
-        let public = ask(path).await;
-        let ann = ask(&format!("/t/{ANN}{path}")).await;
-        assert!(public.starts_with("200") && ann.starts_with("200"), "{path} {round}");
-        public.assert_lacks(&[ANN, "/t/"]);
-        assert_all_below(&ann, &format!("https://feeds.example.org/t/{ANN}"));
-        assert_ne!(public, ann);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_feed_that_becomes_private_is_gone_at_once() {
-    let site = site();
+    // A feed that becomes private is gone at once.
+    let site = self::site();
     let radio = sup_id(&site, "radio");
     site.store.announce(-1, &["radio"]);
     site.text("/sup.json").await.assert_shows(&[&radio]);

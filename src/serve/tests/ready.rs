@@ -150,7 +150,7 @@ async fn what_changed_is_made_anew_at_once() {
 }
 
 #[tokio::test]
-async fn what_was_redacted_is_not_ready() {
+async fn neither_what_was_redacted_is_ready_nor_a_delta() {
     let site = Site::new();
     let of = listener(&site);
     drop(made(&of, "/feeds/news", &[]).await);
@@ -162,6 +162,31 @@ async fn what_was_redacted_is_not_ready() {
     assert!(!is_ready(&of, "/feeds/news", &[]));
     keep(&of, kept_for, &mut late);
     assert!(!is_ready(&of, "/feeds/news", &[]));
+    // Who may get a delta is told at once that nothing changed, and nothing else: which delta it is, the normal path says.
+    let site = Site::new();
+    let of = listener(&site);
+    let wanted = ("a-im", "feed");
+    let tag = header(&made(&of, "/feeds/news/sync", &[wanted]).await, "etag").to_owned();
+    let known = [wanted, ("if-none-match", &*tag)];
+    drop(made(&of, "/feeds/news/sync", &known).await);
+    assert!(is_ready(&of, "/feeds/news/sync", &known));
+    assert!(!is_ready(&of, "/feeds/news/sync", &[wanted]));
+    // An answer is not given again for long, nor before it was made.
+    let site = Site::new();
+    let of = listener(&site);
+    drop(made(&of, "/feeds/news", &[]).await);
+    for (time, expected) in [(0, true), (59, true), (60, false), (-1, false)] {
+        site.clock.leap(at(time));
+        assert_eq!(is_ready(&of, "/feeds/news", &[]), expected, "{time}");
+    }
+    // Nothing is ready before the database was looked at.
+    let site = Site::sharing();
+    let of = listener(&site);
+    drop(made(&of, "/feeds/news", &[]).await);
+    site.store.set_age(Some(Duration::ZERO));
+    assert!(is_ready(&of, "/feeds/news", &[]));
+    site.store.set_age(Some(Duration::from_secs(1)));
+    assert!(!is_ready(&of, "/feeds/news", &[]));
 }
 
 #[tokio::test]
@@ -169,12 +194,12 @@ async fn what_is_not_plain_or_not_for_everybody_is_not_ready() {
     let settings = with(settings(), |it| it.readers = readers());
     let site = Site::with(private::store(), settings);
     let of = listener(&site);
-    let (basic, bearer) = (private::password("x", ANN), format!("Bearer {TOKEN}"));
+    let basic = private::password("x", ANN);
     let (secret, below) = (format!("/feeds/{SECRET}"), format!("/t/{ANN}/feeds/{SECRET}"));
     let plain = ("accept", "*/*");
     let long = format!("/feeds/radio?{}", "x".repeat(256));
     for (path, header, status) in [
-        ("/feeds/radio", ("authorization", &*bearer), 200),
+        ("/feeds/radio", BEARER, 200),
         (&secret, ("authorization", &basic), 200),
         (&below, plain, 200),
         ("/feeds/radio", ("cookie", "a=b"), 200),
@@ -208,19 +233,6 @@ async fn what_is_not_plain_or_not_for_everybody_is_not_ready() {
     }
 }
 
-/// Which delta that is, the normal path says.
-#[tokio::test]
-async fn who_may_get_a_delta_is_told_at_once_that_nothing_changed_and_nothing_else() {
-    let site = Site::new();
-    let of = listener(&site);
-    let wanted = ("a-im", "feed");
-    let tag = header(&made(&of, "/feeds/news/sync", &[wanted]).await, "etag").to_owned();
-    let known = [wanted, ("if-none-match", &*tag)];
-    drop(made(&of, "/feeds/news/sync", &known).await);
-    assert!(is_ready(&of, "/feeds/news/sync", &known));
-    assert!(!is_ready(&of, "/feeds/news/sync", &[wanted]));
-}
-
 #[tokio::test]
 async fn what_is_ready_counts_like_what_is_made() {
     let site = Site::new();
@@ -235,11 +247,7 @@ async fn what_is_ready_counts_like_what_is_made() {
         (0..3).for_each(|_| assert!(is_ready(&of, "/feeds/news", &[])));
         assert!(is_ready(&of, "/feeds/news", &known));
     }
-}
-
-/// Over HTTP/2 a client may ask for much and take nothing: what is on its way is counted.
-#[tokio::test]
-async fn over_http_2_a_body_counts_until_it_is_taken() {
+    // Over HTTP/2 a client may ask for much and take nothing: what is on its way is counted.
     let site = Site::new();
     let of = listener(&site);
     let mut first = asking("/feeds/news", &[]);
@@ -254,28 +262,6 @@ async fn over_http_2_a_body_counts_until_it_is_taken() {
     assert_eq!(site.app.bodies.held().0, 1);
     drop(ready);
     assert_eq!(site.app.bodies.held(), (0, 0));
-}
-
-#[tokio::test]
-async fn an_answer_is_not_given_again_for_long_nor_before_it_was_made() {
-    let site = Site::new();
-    let of = listener(&site);
-    drop(made(&of, "/feeds/news", &[]).await);
-    for (time, expected) in [(0, true), (59, true), (60, false), (-1, false)] {
-        site.clock.leap(at(time));
-        assert_eq!(is_ready(&of, "/feeds/news", &[]), expected, "{time}");
-    }
-}
-
-#[tokio::test]
-async fn nothing_is_ready_before_the_database_was_looked_at() {
-    let site = Site::sharing();
-    let of = listener(&site);
-    drop(made(&of, "/feeds/news", &[]).await);
-    site.store.set_age(Some(Duration::ZERO));
-    assert!(is_ready(&of, "/feeds/news", &[]));
-    site.store.set_age(Some(Duration::from_secs(1)));
-    assert!(!is_ready(&of, "/feeds/news", &[]));
 }
 
 #[tokio::test]

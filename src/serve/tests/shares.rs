@@ -54,11 +54,7 @@ async fn who_walks_through_the_forms_of_a_large_feed_holds_up_nobody() {
     assert_eq!(spawn_ask(&site, 2, "/feeds/radio".to_owned()).await.unwrap(), 200);
     drop(held);
     are_answered(asked).await;
-}
-
-/// The views that tell deletions look into the ledger, however little they show.
-#[tokio::test]
-async fn the_ledger_counts_where_it_is_read() {
+    // The views that tell deletions look into the ledger, however little they show.
     let (site, held) = large();
     site.store.edit("news", |feed| (feed.state.current, feed.state.tombstones) = (2, 1));
     drop(held);
@@ -87,11 +83,7 @@ async fn the_list_of_subscriptions_is_made_once_until_it_says_something_else() {
     site.store.set_record(&record("added", FeedStanding::Active));
     assert!(list().await.contains("/feeds/added"));
     assert_eq!(site.app.metrics.misses.get(), 3);
-}
-
-/// What is read for each, and how often. The conflicts are told without the ledger.
-#[tokio::test]
-async fn a_page_is_made_once_until_its_feed_says_something_else() {
+    // Of a page, which reads tells how often it is made. The conflicts are told without the ledger.
     let json = ("accept", "application/json");
     let html = ("accept", "text/html");
     for (path, accept, class, reads) in [
@@ -109,9 +101,8 @@ async fn a_page_is_made_once_until_its_feed_says_something_else() {
             let item = &mut feed.items[3];
             item.shared.conflicts = vec![item.shared.winner.clone()];
         });
-        let bearer = format!("Bearer {TOKEN}");
         let mut headers = vec![accept];
-        headers.extend(path.starts_with("/api").then_some(("authorization", &*bearer)));
+        headers.extend(path.starts_with("/api").then_some(BEARER));
         let ask = async || {
             let answer = site.get_with(path, &headers).await;
             assert_eq!(answer.status(), 200, "{path}");

@@ -56,7 +56,7 @@ fn once(request: &str) -> String {
 }
 
 #[tokio::test]
-async fn http_1_is_answered() {
+async fn http_1_and_cleartext_http_2_are_answered_within_limits() {
     let (_site, at) = served(PATIENT).await;
     let (_, answer) = raw(at, &once("GET /healthz")).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("ok\n"), "{answer}");
@@ -67,11 +67,36 @@ async fn http_1_is_answered() {
         assert_eq!(head.contains("content-length: "), has_length, "{head}");
         assert_eq!(head.contains("event-stream"), !has_length, "{head}");
     }
-}
-
-#[tokio::test]
-async fn cleartext_http_2_is_answered_with_prior_knowledge() {
-    let (_site, at) = served(PATIENT).await;
+    // Heads have limits.
+    let many = "x: y\r\n".repeat(200);
+    let long = format!("x: {}\r\n", "y".repeat(100_000));
+    for fields in [many, long] {
+        let (_, answer) = raw(at, &format!("GET / HTTP/1.1\r\nhost: x\r\n{fields}\r\n")).await;
+        assert!(!answer.contains("200 OK"), "{answer}");
+    }
+    // HTTP/1.1 names one host.
+    for (fields, version, status) in [
+        ("host: x\r\n", "1.1", 200),
+        ("host: x:8080\r\n", "1.1", 200),
+        ("", "1.1", 400),
+        ("host: x\r\nhost: x\r\n", "1.1", 400),
+        ("host: a b\r\n", "1.1", 400),
+        ("", "1.0", 200),
+    ] {
+        let asked = format!("GET /healthz HTTP/{version}\r\n{fields}connection: close\r\n\r\n");
+        let (_, answer) = raw(at, &asked).await;
+        assert!(answer.contains(&format!(" {status} ")), "{fields:?} {version}: {answer}");
+    }
+    // A client that writes all of its request before it reads sees the answer all the same.
+    let length = 10_000_000;
+    let head = format!(
+        "PUT /api/v1/feeds/news HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+         content-type: application/json\r\nauthorization: Bearer {TOKEN}\r\n"
+    );
+    let asked = format!("{head}content-length: {length}\r\n\r\n{}", "x".repeat(length));
+    let (_, answer) = raw(at, &asked).await;
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    // HTTP/2 is spoken with prior knowledge.
     let stream = TokioIo::new(TcpStream::connect(at).await.unwrap());
     let executor = TokioExecutor::new();
     let (mut sender, connection) =
@@ -79,8 +104,7 @@ async fn cleartext_http_2_is_answered_with_prior_knowledge() {
     tokio::spawn(connection);
     let path = format!("http://{at}/feeds/news");
     let answer = sender.send_request(request("GET", &path, &[], "")).await.unwrap();
-    assert_eq!(answer.version(), http::Version::HTTP_2);
-    assert_eq!(answer.status(), 200);
+    assert_eq!((answer.version(), answer.status().as_u16()), (http::Version::HTTP_2, 200));
     let body = answer.into_body().collect().await.unwrap().to_bytes();
     assert!(body.starts_with(b"Reader"));
 }
@@ -93,10 +117,7 @@ async fn whoever_does_not_ask_is_cut() {
         let (_, answer) = raw(at, said).await;
         assert!(!answer.contains("200 OK"), "{answer}");
     }
-}
-
-#[tokio::test]
-async fn a_later_head_that_does_not_end_is_cut() {
+    // So is a later head that does not end.
     let (_site, at) = served(ConnectionLimits { head: SHORT, ..PATIENT }).await;
     let asked = "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\nGET /healthz HTTP/1.1\r\nhost:";
     let (_, answer) = raw(at, asked).await;
@@ -160,17 +181,6 @@ async fn the_system_takes_little_of_an_answer_ahead_of_its_client() {
     assert!((1..1 << 20).contains(&answer.len()), "{}", answer.len());
 }
 
-#[tokio::test]
-async fn heads_have_limits() {
-    let (_site, at) = served(PATIENT).await;
-    let many = "x: y\r\n".repeat(200);
-    let long = format!("x: {}\r\n", "y".repeat(100_000));
-    for fields in [many, long] {
-        let (_, answer) = raw(at, &format!("GET / HTTP/1.1\r\nhost: x\r\n{fields}\r\n")).await;
-        assert!(!answer.contains("200 OK"), "{answer}");
-    }
-}
-
 /// A visitor whose answer waits for the store as the site is closed.
 async fn close_on_visitor(site: &Site, at: SocketAddr) -> JoinHandle<String> {
     let asked = "GET /feeds/news/sync HTTP/1.1\r\nhost: x\r\n\r\n";
@@ -183,7 +193,7 @@ async fn close_on_visitor(site: &Site, at: SocketAddr) -> JoinHandle<String> {
 }
 
 #[tokio::test]
-async fn shutting_down_lets_answers_in_flight_finish() {
+async fn shutting_down_lets_answers_in_flight_finish_within_the_limit() {
     let site = Site::new();
     let held = site.store.hold_feed(&doubles::name("news"));
     let (at, server) = serving(&site, PATIENT).await;
@@ -198,47 +208,13 @@ async fn shutting_down_lets_answers_in_flight_finish() {
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains("Sync Sse"), "{answer}");
     server.await.unwrap().unwrap();
     drop(idle);
-}
-
-#[tokio::test]
-async fn shutting_down_does_not_wait_for_ever() {
+    // But not for ever.
     let site = Site::new();
     let _held = site.store.hold_feed(&doubles::name("news"));
     let (at, server) = serving(&site, ConnectionLimits { drain: SHORT, ..PATIENT }).await;
     let visitor = close_on_visitor(&site, at).await;
     server.await.unwrap().unwrap();
     assert_eq!(visitor.await.unwrap(), "");
-}
-
-#[tokio::test]
-async fn http_1_1_names_one_host() {
-    let (_site, at) = served(PATIENT).await;
-    for (fields, version, status) in [
-        ("host: x\r\n", "1.1", 200),
-        ("host: x:8080\r\n", "1.1", 200),
-        ("", "1.1", 400),
-        ("host: x\r\nhost: x\r\n", "1.1", 400),
-        ("host: a b\r\n", "1.1", 400),
-        ("", "1.0", 200),
-    ] {
-        let asked = format!("GET /healthz HTTP/{version}\r\n{fields}connection: close\r\n\r\n");
-        let (_, answer) = raw(at, &asked).await;
-        assert!(answer.contains(&format!(" {status} ")), "{fields:?} {version}: {answer}");
-    }
-}
-
-/// A client that writes all of its request before it reads sees the answer all the same.
-#[tokio::test]
-async fn a_body_that_is_too_long_is_answered() {
-    let (_site, at) = served(PATIENT).await;
-    let length = 10_000_000;
-    let head = format!(
-        "PUT /api/v1/feeds/news HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
-         content-type: application/json\r\nauthorization: Bearer {TOKEN}\r\n"
-    );
-    let asked = format!("{head}content-length: {length}\r\n\r\n{}", "x".repeat(length));
-    let (_, answer) = raw(at, &asked).await;
-    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
 }
 
 /// All are taken by streams, which give way to nobody.

@@ -18,14 +18,31 @@ async fn nothing_older_than_what_is_published_is_served_while_the_store_is_close
     site.store.set_stop(stopped(CAUSE));
     let conditional = [("if-none-match", &*tag)];
     for headers in [&conditional[..], &conditional[..0]] {
-        let answer = site.get_with("/feeds/news", headers).await;
-        assert_eq!(header(&answer, "retry-after"), "30");
-        problem(answer, 503).await;
+        is_retried(site.get_with("/feeds/news", headers).await).await;
     }
     // What did not change since it was made is served.
     assert_eq!(site.get("/feeds/radio").await.status(), 200);
     site.store.set_stop(None);
     assert_ne!(header(&site.get("/feeds/news").await, "etag"), tag);
+    // Who watches the gateway is told.
+    assert_eq!(site.get("/").await.status(), 200);
+    site.store.set_stop(stopped(CAUSE));
+    site.metrics_with(&["tidegate_store_up 0", "tidegate_store_takes_in 0"]).await;
+    site.text("/").await.assert_shows(&["no space left", "/feeds/news"]);
+    // Also where nothing was ever read.
+    let early = Site::new();
+    early.store.set_stop(stopped(CAUSE));
+    early.text("/metrics").await;
+    early.text("/").await;
+    // Low space is told and keeps nobody from reading.
+    let site = Site::new();
+    site.store.set_free(100 << 20);
+    for path in ["/readyz", "/"] {
+        site.text(path).await.assert_shows(&["100.0 MiB", "256.0 MiB", "store.min_free"]);
+    }
+    let lines = ["up 1", "takes_in 0", "free_bytes 104857600", "min_free_bytes 268435456"];
+    site.metrics_with(&lines.map(|line| format!("tidegate_store_{line}"))).await;
+    assert_eq!(site.get("/feeds/news").await.status(), 200);
 }
 
 #[tokio::test(start_paused = true)]
@@ -46,11 +63,8 @@ async fn sup_goes_on_from_what_is_in_memory() {
     early.store.set_stop(stopped(CAUSE));
     early.store.announce(-2, &["news"]);
     problem(early.get("/sup.json").await, 503).await;
-}
-
-/// The database may answer again, and have an epoch that this gateway knows nothing of before its store is open again.
-#[tokio::test(start_paused = true)]
-async fn sup_claims_no_time_at_which_the_store_was_closed() {
+    // It claims no time at which the store was closed: the database may answer again, and have an epoch that this gateway
+    // knows nothing of before its store is open again.
     let site = Site::announcing();
     site.store.announce(-2, &["news"]);
     site.text("/sup.json").await;
@@ -61,20 +75,6 @@ async fn sup_claims_no_time_at_which_the_store_was_closed() {
         let document = tidegate_core::sup::read(site.text("/sup.json").await.as_bytes()).unwrap();
         assert_eq!(document.updated, updated);
     }
-}
-
-#[tokio::test]
-async fn who_watches_the_gateway_is_told_that_the_store_stopped() {
-    let site = Site::new();
-    assert_eq!(site.get("/").await.status(), 200);
-    site.store.set_stop(stopped(CAUSE));
-    site.metrics_with(&["tidegate_store_up 0", "tidegate_store_takes_in 0"]).await;
-    site.text("/").await.assert_shows(&["no space left", "/feeds/news"]);
-    // Also where nothing was ever read.
-    let early = Site::new();
-    early.store.set_stop(stopped(CAUSE));
-    early.text("/metrics").await;
-    early.text("/").await;
 }
 
 /// A gateway that is not ready is alive all the same.
@@ -112,16 +112,4 @@ async fn who_watches_the_gateway_is_told_why_it_is_not_ready() {
         assert!(!said.contains("35 seconds") || site.store.looks() == looks, "{said}");
         assert_eq!(site.get("/healthz").await.status(), 200);
     }
-}
-
-#[tokio::test]
-async fn low_space_is_told_and_keeps_nobody_from_reading() {
-    let site = Site::new();
-    site.store.set_free(100 << 20);
-    for path in ["/readyz", "/"] {
-        site.text(path).await.assert_shows(&["100.0 MiB", "256.0 MiB", "store.min_free"]);
-    }
-    let lines = ["up 1", "takes_in 0", "free_bytes 104857600", "min_free_bytes 268435456"];
-    site.metrics_with(&lines.map(|line| format!("tidegate_store_{line}"))).await;
-    assert_eq!(site.get("/feeds/news").await.status(), 200);
 }

@@ -113,23 +113,41 @@ async fn a_reader_is_given_the_address_of_the_private_feed() {
         assert_eq!(offers(gateway.ask(asked).await).await[0]["address"], address);
     }
     assert!(site.looked().is_empty());
+    // An address that leads to a known feed is that feed.
+    let fragment = format!("{OTHER}#second");
+    for (method, typed, asked_for) in [
+        ("GET", fragment.as_str(), &[][..]),
+        ("POST", &fragment, &[]),
+        ("GET", MOVED, &[MOVED, OTHER]),
+        ("POST", MOVED, &[MOVED, OTHER]),
+        ("POST", MOVED_PAGE, &[MOVED_PAGE, MOVED, OTHER]),
+    ] {
+        let found = offers(gateway.ask(asked(method, "/subscribe", typed, &[])).await).await;
+        let address = "https://feeds.example.org/feeds/news";
+        let expected = value!([{ "url": OTHER, "title": "News", "address": address }]);
+        assert_eq!(found, expected, "{method} {typed}");
+        assert_eq!(site.looked(), asked_for, "{method} {typed}");
+    }
+    // What nobody has is one address with any fragment.
+    let typed = format!("{DIARY}#x");
+    let found = offers(gateway.ask(asked("GET", "/subscribe", &typed, &[])).await).await;
+    assert_eq!((&found[0]["url"], site.looked()), (&DIARY.into(), vec![DIARY.to_owned()]));
+    assert!(!is_made(&gateway));
 }
 
 #[tokio::test(start_paused = true)]
 async fn for_everybody_else_the_private_feed_is_none() {
     let (gateway, site) = gateway(announcing());
     let (bob, wrong) = (password("ann", BOB), password("ann", WRONG));
-    let bearer = format!("Bearer {TOKEN}");
     let below_bob = &*format!("/t/{BOB}/subscribe");
     for (path, credentials) in [
         ("/subscribe", None),
         (below_bob, None),
-        ("/subscribe", Some(&bob)),
-        ("/subscribe", Some(&wrong)),
-        ("/subscribe", Some(&bearer)),
+        ("/subscribe", Some(&*bob)),
+        ("/subscribe", Some(&*wrong)),
+        ("/subscribe", Some(BEARER.1)),
     ] {
-        let headers: Vec<_> =
-            credentials.iter().map(|sent| ("authorization", sent.as_str())).collect();
+        let headers: Vec<_> = credentials.iter().map(|sent| ("authorization", *sent)).collect();
         let begun = Instant::now();
         for url in [DIARY, OTHER] {
             let found = offers(gateway.ask(asked("GET", path, url, &headers)).await).await;
@@ -138,7 +156,7 @@ async fn for_everybody_else_the_private_feed_is_none() {
         }
         assert_eq!(site.looked(), [DIARY, OTHER]);
         let is_slow = begun.elapsed() >= WRONG_TOKEN_PAUSE * 2;
-        assert_eq!(is_slow, credentials == Some(&wrong), "{path} {credentials:?}");
+        assert_eq!(is_slow, credentials == Some(&*wrong), "{path} {credentials:?}");
     }
     // Nothing is below a token that opens nothing, and nothing is asked for it.
     let unknown = format!("/t/{WRONG}/subscribe");
@@ -153,6 +171,25 @@ async fn for_everybody_else_the_private_feed_is_none() {
         let found = offers(gateway.ask(asked("GET", path, DIARY, &[])).await).await;
         assert_eq!(found[0]["address"], address, "{path}");
     }
+    // Nobody has the gateway ask a site as fast as they send, whether there is something or not.
+    let (gateway, site) = self::gateway(announcing());
+    let ask = async |last: u8, method: &str, url: &str| {
+        let request = asked(method, "/subscribe", url, &[]);
+        gateway.ask(with_extension(request, client(last))).await
+    };
+    for method in ["GET", "POST", "GET"] {
+        problem(ask(1, method, NOWHERE).await, 404).await;
+    }
+    assert_eq!(site.looked(), [NOWHERE], "what was not found is remembered");
+    for number in 0..50 {
+        ask(1, "POST", &format!("{NOWHERE}/{number}")).await;
+        ask(2, "GET", OTHER).await;
+    }
+    let refused = ask(1, "GET", &format!("{NOWHERE}/more")).await;
+    assert_ne!(header(&refused, "retry-after"), "0");
+    problem(refused, 429).await;
+    assert!(site.looked().len() <= 40);
+    offers(ask(4, "GET", OTHER).await).await;
 }
 
 /// The form is refused before it has a feed made. A browser shows why, and asks for another password only where readers
@@ -230,13 +267,13 @@ async fn where_pages_are_closed_a_token_is_asked_for_before_anything_else() {
         assert_eq!(leads.status(), StatusCode::SEE_OTHER);
         assert!(site.looked().is_empty() && !is_made(&gateway), "nothing went out");
     }
-    let (below, bearer) = (format!("/t/{ANN}/subscribe"), format!("Bearer {TOKEN}"));
+    let below = format!("/t/{ANN}/subscribe");
     // The same where operators have a listener of their own.
     let readers = site_router(gateway.app.clone(), Listener::Readers);
     for (router, path, authorization) in [
         (&gateway.router, &*below, ""),
         (&gateway.router, "/subscribe", &ann),
-        (&gateway.router, "/subscribe", &bearer),
+        (&gateway.router, "/subscribe", BEARER.1),
         (&readers, &below, ""),
     ] {
         let headers = [("authorization", authorization)];
@@ -253,32 +290,7 @@ async fn where_pages_are_closed_a_token_is_asked_for_before_anything_else() {
 }
 
 #[tokio::test]
-async fn an_address_that_leads_to_a_known_feed_is_that_feed() {
-    let (gateway, site) = gateway(announcing());
-    gateway.store.edit_record("news", |record| record.url = OTHER.to_owned());
-    let fragment = format!("{OTHER}#second");
-    for (method, typed, asked_for) in [
-        ("GET", fragment.as_str(), &[][..]),
-        ("POST", &fragment, &[]),
-        ("GET", MOVED, &[MOVED, OTHER]),
-        ("POST", MOVED, &[MOVED, OTHER]),
-        ("POST", MOVED_PAGE, &[MOVED_PAGE, MOVED, OTHER]),
-    ] {
-        let found = offers(gateway.ask(asked(method, "/subscribe", typed, &[])).await).await;
-        let address = "https://feeds.example.org/feeds/news";
-        let expected = value!([{ "url": OTHER, "title": "News", "address": address }]);
-        assert_eq!(found, expected, "{method} {typed}");
-        assert_eq!(site.looked(), asked_for, "{method} {typed}");
-    }
-    // What nobody has is one address with any fragment.
-    let typed = format!("{DIARY}#x");
-    let found = offers(gateway.ask(asked("GET", "/subscribe", &typed, &[])).await).await;
-    assert_eq!((&found[0]["url"], site.looked()), (&DIARY.into(), vec![DIARY.to_owned()]));
-    assert!(!is_made(&gateway));
-}
-
-#[tokio::test]
-async fn an_address_without_a_scheme_is_one_of_the_site_that_is_admitted() {
+async fn what_is_typed_may_have_no_scheme_and_what_is_found_has_a_title() {
     let (gateway, site) = gateway(announcing());
     for (typed, found) in [
         ("plain.example/a.xml", Some("http://plain.example/a.xml")),
@@ -295,11 +307,7 @@ async fn an_address_without_a_scheme_is_one_of_the_site_that_is_admitted() {
         }
         assert_eq!(site.looked(), found.as_slice(), "{typed}");
     }
-}
-
-#[tokio::test]
-async fn a_feed_is_called_by_its_title_or_else_by_its_address() {
-    let (gateway, _) = gateway(announcing());
+    // A feed is called by its title, or else by its address.
     let made = offers(gateway.ask(asked("POST", "/subscribe", OTHER, &[])).await).await;
     assert_eq!(made[0]["title"], "Diary");
     // It has no document yet, and the list of feeds no title.
@@ -311,27 +319,4 @@ async fn a_feed_is_called_by_its_title_or_else_by_its_address() {
     gateway.store.edit_record("new", |record| record.enrolment.title = Some("Ours".to_owned()));
     let found = offers(gateway.ask(asked("GET", "/subscribe", url, &[])).await).await;
     assert_eq!(found[0]["title"], "Ours");
-}
-
-/// Nobody has the gateway ask a site as fast as they send, whether there is something or not.
-#[tokio::test(start_paused = true)]
-async fn a_site_is_asked_for_what_is_not_known_at_a_pace() {
-    let (gateway, site) = gateway(announcing());
-    let ask = async |last: u8, method: &str, url: &str| {
-        let request = asked(method, "/subscribe", url, &[]);
-        gateway.ask(with_extension(request, client(last))).await
-    };
-    for method in ["GET", "POST", "GET"] {
-        problem(ask(1, method, NOWHERE).await, 404).await;
-    }
-    assert_eq!(site.looked(), [NOWHERE], "what was not found is remembered");
-    for number in 0..50 {
-        ask(1, "POST", &format!("{NOWHERE}/{number}")).await;
-        ask(2, "GET", OTHER).await;
-    }
-    let refused = ask(1, "GET", &format!("{NOWHERE}/more")).await;
-    assert_ne!(header(&refused, "retry-after"), "0");
-    problem(refused, 429).await;
-    assert!(site.looked().len() <= 40);
-    offers(ask(4, "GET", OTHER).await).await;
 }

@@ -50,6 +50,27 @@ async fn a_document_says_what_changed_and_where_the_others_are() {
     assert_eq!((other.period, other.available), (3600, usual.available));
     assert_eq!(document(&site, "/sup.json?x=1&seconds=300").await.period, 300);
     problem(Site::new().get("/sup.json").await, 404).await;
+    // Who asks may have asked another gateway before, whose clock is not the one of this gateway.
+    let all = ["news", "other", "third"];
+    for (gateways, listed) in [(0, &all[..2]), (1, &all)] {
+        let site = Site::sharing();
+        site.store.confirm(vec![KnownGateway::default(); gateways]);
+        site.store.announce(-80, &["third"]);
+        site.store.announce(-79, &["other"]);
+        site.store.announce(-1, &["news"]);
+        assert_eq!(lists(&site, "/sup.json", listed).await.since, at(-77));
+    }
+    // A log whose old end is gone, and one that is long, are read whole.
+    let site = Site::announcing();
+    for _ in 0..700 {
+        site.store.announce(-100, &["third"]);
+    }
+    site.store.announce(-90, &["other"]);
+    site.store.announce(-1, &["news"]);
+    site.store.trim_to(30);
+    // Of `third` and `other` the time is known, since epochs followed.
+    lists(&site, "/sup.json", &["news", "other"]).await;
+    lists(&site, "/sup.json?seconds=300", &["news", "other", "third"]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -67,10 +88,7 @@ async fn a_change_is_listed_within_a_second_and_one_build_serves_all() {
         assert_eq!(ids(&site, &read(&bytes(answer).await).unwrap()), ["other", "news"]);
     }
     assert_eq!(site.store.reads_of("log"), reads + 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn while_nothing_changes_a_document_stands_until_its_time_is_old() {
+    // While nothing changes a document stands until its time is old.
     let site = Site::announcing();
     site.store.announce(-2, &["news"]);
     let tag = |answer: &Response<Body>| header(answer, "etag").to_owned();
@@ -84,10 +102,7 @@ async fn while_nothing_changes_a_document_stands_until_its_time_is_old() {
     tokio::time::advance(Duration::from_secs(5)).await;
     let later = document(&site, "/sup.json").await;
     assert_eq!((later.updated, later.updates.len()), (at(199), 0));
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_log_is_read_before_the_next_request() {
+    // The log is read before the next request.
     let site = Site::announcing();
     site.store.announce(-2, &["news"]);
     document(&site, "/sup.json").await;
@@ -100,11 +115,7 @@ async fn the_log_is_read_before_the_next_request() {
     assert_eq!(site.store.reads_of("log"), reads, "it was there already");
     site.closing.cancel();
     keeping.await.unwrap();
-}
-
-/// Where another gateway writes, a document goes as far as was looked there.
-#[tokio::test(start_paused = true)]
-async fn a_document_claims_no_time_up_to_which_nobody_looked() {
+    // Where another gateway writes, a document goes as far as was looked there.
     let site = Site::announcing();
     site.store.announce(-2, &["news"]);
     let elsewhere = |store: &TestStore| {
@@ -123,32 +134,4 @@ async fn a_document_claims_no_time_up_to_which_nobody_looked() {
     assert_eq!(lists(&site, "/sup.json", &["news"]).await.updated, at(199));
     site.closing.cancel();
     keeping.await.unwrap();
-}
-
-/// Who asks may have asked another gateway before, whose clock is not the one of this gateway.
-#[tokio::test]
-async fn of_several_gateways_a_document_lists_what_changed_shortly_before_it_begins() {
-    let all = ["news", "other", "third"];
-    for (gateways, listed) in [(0, &all[..2]), (1, &all)] {
-        let site = Site::sharing();
-        site.store.confirm(vec![KnownGateway::default(); gateways]);
-        site.store.announce(-80, &["third"]);
-        site.store.announce(-79, &["other"]);
-        site.store.announce(-1, &["news"]);
-        assert_eq!(lists(&site, "/sup.json", listed).await.since, at(-77));
-    }
-}
-
-#[tokio::test]
-async fn a_log_whose_old_end_is_gone_and_one_that_is_long_are_read_whole() {
-    let site = Site::announcing();
-    for _ in 0..700 {
-        site.store.announce(-100, &["third"]);
-    }
-    site.store.announce(-90, &["other"]);
-    site.store.announce(-1, &["news"]);
-    site.store.trim_to(30);
-    // Of `third` and `other` the time is known, since epochs followed.
-    lists(&site, "/sup.json", &["news", "other"]).await;
-    lists(&site, "/sup.json?seconds=300", &["news", "other", "third"]).await;
 }

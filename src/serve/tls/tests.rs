@@ -85,10 +85,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_name() {
         let file = files.path(file).display().to_string();
         assert!(error.contains(&file) && error.contains(said), "{certificate}, {key}: {error}");
     }
-}
-
-#[test]
-fn the_end_of_a_certificate_is_known_whether_it_has_come_or_not() {
+    // The end of a certificate is known whether it has come or not.
     for year in [2021, 2040] {
         let files = Files::new(year);
         let expires = files.load("chain", "key").unwrap().expires().unwrap();

@@ -50,18 +50,19 @@ fn what_is_saved_is_there_again() {
     };
     save(folder.path(), &sse, "<two/>");
     assert_eq!(open(folder.path()).saved, Some((sse, "<two/>\n".to_owned())));
-}
-
-/// What a state says may look like the end of its own note, or like another one.
-#[test]
-fn a_note_is_told_from_what_it_says() {
-    let folder = tempfile::tempdir().unwrap();
+    // What a state says may look like the end of its own note, or like another one.
     let odd = State { etag: Some("?>\n<?tidegate-pull {}?>\n".to_owned()), ..state(1) };
     save(folder.path(), &odd, "<one><?tidegate-pull {}?>\n</one>\n");
     let saved = open(folder.path()).saved;
     assert_eq!(saved, Some((odd, "<one><?tidegate-pull {}?>\n</one>\n".to_owned())));
     let written = fs::read_to_string(folder.path().join(REPLICA)).unwrap();
     assert!(roxmltree::Document::parse(&written).is_ok(), "{written}");
+    // A folder is for one feed.
+    save(folder.path(), &state(1), "<one/>");
+    let taken = ReplicaFolder::lock(folder.path()).unwrap();
+    let error = taken.open("https://example.org/other").err().unwrap();
+    assert_eq!(error.exit_status(), 2);
+    assert!(error.to_string().contains("holds the replica of https://example.org/feed"));
 }
 
 #[test]
@@ -115,14 +116,4 @@ fn foreign_files_with_names_like_ours_stay() {
     let taken = ReplicaFolder::lock(folder.path()).unwrap();
     taken.save(URL, &state(5), "<five/>").unwrap_err();
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), names.len() + 1);
-}
-
-#[test]
-fn a_folder_is_for_one_feed() {
-    let folder = tempfile::tempdir().unwrap();
-    save(folder.path(), &state(1), "<one/>");
-    let taken = ReplicaFolder::lock(folder.path()).unwrap();
-    let error = taken.open("https://example.org/other").err().unwrap();
-    assert_eq!(error.exit_status(), 2);
-    assert!(error.to_string().contains("holds the replica of https://example.org/feed"));
 }

@@ -2,26 +2,19 @@
 
 use super::super::{FetchAnswer, FetchBlame, FetchRequest, Fetched, Validators, services};
 use super::*;
-use crate::testing::{Publisher, all_private, response};
+use crate::testing::{Publisher, all_private, literal, response};
 use proptest::prelude::*;
 use proptest::sample::select;
 use tidegate_core::model::{Time, UserPassword};
 use tower::ServiceExt as _;
 
-fn literal(text: &str) -> SecretSource {
-    SecretSource::Literal(SecretText::new(text).unwrap())
-}
-
-fn basic() -> Login {
-    Login::Basic(UserPassword { user: literal("me"), password: literal("pässword") })
-}
-
 fn everything() -> FeedAccess {
+    let login = UserPassword { user: literal("me"), password: literal("pässword") };
     FeedAccess {
         headers: vec![("X-Api-Key".to_owned(), literal("key-hush"))],
         cookie: Some(literal("cookie-hush")),
         user_agent: Some("our reader".to_owned()),
-        login: Some(basic()),
+        login: Some(Login::Basic(login)),
         route: None,
     }
 }
@@ -72,10 +65,7 @@ async fn credentials_go_to_the_feeds_own_origin_alone() {
         assert!(head.contains("user-agent: our reader\r\n"), "{head}");
         assert_eq!(head.matches("user-agent").count(), 1);
     }
-}
-
-#[tokio::test]
-async fn an_origin_that_wants_what_it_does_not_get_is_named() {
+    // An origin that wants what it does not get is named.
     let other = Publisher::start(|_| response("401 No", "", b"")).await;
     let elsewhere = other.url("/feed");
     let publisher = Publisher::start(move |_| {

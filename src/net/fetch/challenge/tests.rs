@@ -43,10 +43,7 @@ fn challenges_are_named_by_their_service_and_plain_refusals_are_none() {
         let found = recognize(*code, &headers(pairs), body.as_bytes());
         assert_eq!(found, *service, "{code} {pairs:?} {body}");
     }
-}
-
-#[test]
-fn a_page_in_the_place_of_a_document_is_told_from_a_feed_that_speaks_of_one() {
+    // A page in the place of a document is told from a feed that speaks of one.
     let html = headers(&[("content-type", "text/html; charset=utf-8")]);
     assert_eq!(in_page(&html, CLOUDFLARE.as_bytes()), Some("Cloudflare"));
     let feed = format!("<?xml version=\"1.0\"?><rss><channel><title>{CLOUDFLARE}");

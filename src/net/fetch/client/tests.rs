@@ -3,12 +3,10 @@
 use super::*;
 use crate::fetch::Fetch;
 use crate::fetch::clients::MAX_HEADERS;
-use crate::testing::{Publisher, all_private, response};
+use crate::testing::{Publisher, all_private, document, literal, response};
 use std::io::Write as _;
 use std::time::Duration;
-use tidegate_core::model::{
-    FeedAccess, FeedName, FeedRecord, FeedSource, SecretSource, SecretText, Time,
-};
+use tidegate_core::model::{FeedAccess, FeedName, FeedRecord, FeedSource, Time};
 use tower::ServiceExt as _;
 
 fn quick() -> FetchLimits {
@@ -34,13 +32,6 @@ fn request(url: &str) -> FetchRequest {
 
 async fn ask(url: &str) -> Result<Fetched, FetchError> {
     fetch(AllowPrivate::All).oneshot(request(url)).await
-}
-
-fn document(fetched: &Fetched) -> &FetchedDocument {
-    match &fetched.answer {
-        FetchAnswer::Document(document) => document,
-        other => panic!("no document: {other:?}"),
-    }
 }
 
 fn gzip(data: &[u8]) -> Vec<u8> {
@@ -186,9 +177,8 @@ async fn an_answer_that_is_of_no_use_says_why() {
     assert_eq!((fetched.answer, fetched.wire_bytes), (FetchAnswer::Same, 7));
     let said = ask("http://127.0.0.1:1/").await.unwrap_err().to_string();
     assert!(said.starts_with("could not connect to 127.0.0.1: Connection refused"), "{said}");
-    for ((answer, why), blame) in
-        upstream.into_iter().chain(network.map(|it| (it, FetchBlame::Network)))
-    {
+    let cases = upstream.into_iter().chain(network.map(|it| (it, FetchBlame::Network)));
+    for ((answer, why), blame) in cases {
         let publisher = Publisher::start(move |_| answer.clone()).await;
         let error = ask(&publisher.url("/")).await.unwrap_err();
         assert!(error.to_string().contains(why), "{why}: {error}");
@@ -197,7 +187,7 @@ async fn an_answer_that_is_of_no_use_says_why() {
 }
 
 #[tokio::test]
-async fn redirects_are_followed_and_permanent_ones_shown() {
+async fn redirects_are_followed_and_shown() {
     let publisher = Publisher::start(|head| match head.split(' ').nth(1) {
         Some("/a") => response("301 Moved", "location: /b\r\n", b""),
         Some("/b") => response("308 Moved", "location: c\r\n", b""),
@@ -216,6 +206,20 @@ async fn redirects_are_followed_and_permanent_ones_shown() {
     let asked: Vec<_> =
         publisher.heads().iter().map(|h| h.split(' ').nth(1).unwrap().to_owned()).collect();
     assert_eq!(asked, ["/a", "/b", "/c", "/d", "/c", "/d"]);
+    // A failure says where they led, unless that is secret.
+    let publisher = Publisher::start(|head| match head.split(' ').nth(1) {
+        Some("/old") => response("301 Moved", "location: /new?key=k-0123456789abcdef\r\n", b""),
+        _ => response("404 Not Found", "", b""),
+    })
+    .await;
+    let asked = request(&publisher.url("/old"));
+    let said = |error: FetchError| error.to_string();
+    let open = fetch(AllowPrivate::All).oneshot(asked.clone()).await.unwrap_err();
+    let led = format!("its redirects led to {}", publisher.url("/new?"));
+    assert!(said(open.clone()).contains(&led) && !said(open.clone()).contains("k-0"), "{open}");
+    let asked = FetchRequest { is_secret: true, ..asked };
+    let closed = said(fetch(AllowPrivate::All).oneshot(asked).await.unwrap_err());
+    assert!(closed.ends_with(&format!("led to {}", publisher.url(""))), "{closed}");
 }
 
 #[tokio::test]
@@ -229,8 +233,7 @@ async fn cookies_live_within_one_fetch() {
     })
     .await;
     let url = publisher.url("/feed");
-    let cookie = SecretSource::Literal(SecretText::new("own=1").unwrap());
-    let access = FeedAccess { cookie: Some(cookie), ..FeedAccess::default() };
+    let access = FeedAccess { cookie: Some(literal("own=1")), ..FeedAccess::default() };
     let access = Some(RequestAccess::new(&url, &access));
     let asked = FetchRequest { access, ..request(&url) };
     let fetch = fetch(AllowPrivate::All);
@@ -265,23 +268,6 @@ async fn who_accepts_pages_alone_is_asked_again_and_whole_parts_are_documents() 
         let error = ask(&publisher.url(path)).await.unwrap_err();
         assert!(matches!(error, FetchError::Status { code: 206, .. }), "{path}: {error:?}");
     }
-}
-
-#[tokio::test]
-async fn a_failure_says_where_redirects_led_unless_that_is_secret() {
-    let publisher = Publisher::start(|head| match head.split(' ').nth(1) {
-        Some("/old") => response("301 Moved", "location: /new?key=k-0123456789abcdef\r\n", b""),
-        _ => response("404 Not Found", "", b""),
-    })
-    .await;
-    let asked = request(&publisher.url("/old"));
-    let said = |error: FetchError| error.to_string();
-    let open = fetch(AllowPrivate::All).oneshot(asked.clone()).await.unwrap_err();
-    let led = format!("its redirects led to {}", publisher.url("/new?"));
-    assert!(said(open.clone()).contains(&led) && !said(open.clone()).contains("k-0"), "{open}");
-    let asked = FetchRequest { is_secret: true, ..asked };
-    let closed = said(fetch(AllowPrivate::All).oneshot(asked).await.unwrap_err());
-    assert!(closed.ends_with(&format!("led to {}", publisher.url(""))), "{closed}");
 }
 
 #[tokio::test]

@@ -2,23 +2,16 @@
 
 use super::super::access::RequestAccess;
 use super::super::{
-    AllowPrivate, CallRequest, FetchAnswer, FetchBlame, FetchRequest, Fetched, LeadScope, Refusal,
-    services,
+    AllowPrivate, CallRequest, FetchBlame, FetchRequest, Fetched, LeadScope, Refusal, services,
 };
 use super::*;
-use crate::testing::{Publisher, all_private, our_ca, response};
+use crate::testing::{Publisher, all_private, document, literal, our_ca, response};
 use std::sync::Mutex;
-use tidegate_core::model::{
-    FeedAccess, ProxyAddress, ProxyRoute, SecretSource, SecretText, Time, UserPassword,
-};
+use tidegate_core::model::{FeedAccess, ProxyAddress, ProxyRoute, Time, UserPassword};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tower::ServiceExt as _;
 use url::Url;
-
-fn literal(text: &str) -> SecretSource {
-    SecretSource::Literal(SecretText::new(text).unwrap())
-}
 
 fn proxy(url: &str) -> ProxyAddress {
     ProxyAddress { url: url.to_owned(), login: None }
@@ -43,13 +36,6 @@ async fn fetch(
     let asked = FetchRequest::whole(url.to_owned(), Time::from_unix(0));
     let asked = FetchRequest { access: Some(RequestAccess::new(url, &access)), ..asked };
     services(settings).unwrap().fetch.oneshot(asked).await
-}
-
-fn body(fetched: &Fetched) -> &[u8] {
-    match &fetched.answer {
-        FetchAnswer::Document(document) => &document.bytes,
-        other => panic!("no document: {other:?}"),
-    }
 }
 
 /// Starts a proxy that opens tunnels to a local port, whatever host is requested. Returns its address and the heads of
@@ -81,21 +67,18 @@ async fn certificates_of_an_own_authority_are_believed_where_the_operator_names_
     let refused = fetch(&url, None, all_private()).await.unwrap_err();
     assert!(matches!(refused, FetchError::Unusable { .. } | FetchError::NoRoots), "{refused}");
     let settings = FetchSettings { ca_file: Some(our_ca()), ..all_private() };
-    assert_eq!(body(&fetch(&url, None, settings.clone()).await.unwrap()), b"<feed/>");
+    assert_eq!(document(&fetch(&url, None, settings.clone()).await.unwrap()).bytes, "<feed/>");
     // So are they behind the tunnel of a proxy.
     let (address, heads) = tunnels_to(publisher.port).await;
     let route = Some(ProxyRoute::Proxy(with_login(&address)));
     // The proxy leads to the publisher regardless of the port.
     let fetched = fetch("https://localhost:4433/feed", route, settings).await.unwrap();
-    assert_eq!(body(&fetched), b"<feed/>");
+    assert_eq!(document(&fetched).bytes, "<feed/>");
     let head = heads.lock().unwrap().remove(0).to_lowercase();
     assert!(head.starts_with("connect localhost:4433 http/1.1\r\n"), "{head}");
     let pair = data_encoding::BASE64.encode(b"me:a:b@/c").to_lowercase();
     assert!(head.contains(&format!("proxy-authorization: basic {pair}\r\n")), "{head}");
-}
-
-#[tokio::test]
-async fn a_proxy_that_gives_no_connection_is_named_without_its_credentials() {
+    // A proxy that gives no connection is named without its credentials.
     let refusing = Publisher::start(|_| response("407 Who are you", "", b"")).await;
     let route = |address: &str| Some(ProxyRoute::Proxy(with_login(address)));
     let closed = "http://127.0.0.1:1";
@@ -117,15 +100,16 @@ async fn the_proxy_of_all_is_for_all_but_the_operators_own_hosts_and_feeds_with_
     let settings = FetchSettings { allow_private: AllowPrivate::All, ..proxied };
     let known_by_proxy = "http://news.invalid/feed?a=b";
     let fetched = fetch(known_by_proxy, None, settings.clone()).await.unwrap();
-    assert_eq!(body(&fetched), b"by proxy");
+    assert_eq!(document(&fetched).bytes, "by proxy");
     let head = through.heads().remove(0);
     assert!(head.starts_with("get http://news.invalid/feed?a=b http/1.1\r\n"), "{head}");
     assert!(head.contains("proxy-authorization: basic "), "{head}");
     let own = direct.url("/feed");
     let fetched = fetch(&own, None, settings.clone()).await.unwrap();
-    assert_eq!(body(&fetched), b"direct");
+    assert_eq!(document(&fetched).bytes, "direct");
     let by = Some(ProxyRoute::Proxy(proxy(&through.url(""))));
-    assert_eq!(body(&fetch(&own, by.clone(), all_private()).await.unwrap()), b"by proxy");
+    let fetched = fetch(&own, by.clone(), all_private()).await.unwrap();
+    assert_eq!(document(&fetched).bytes, "by proxy");
     let straight = fetch(known_by_proxy, Some(ProxyRoute::Direct), settings.clone()).await;
     assert!(matches!(straight, Err(FetchError::Name { .. })), "{straight:?}");
     // The same applies to pages.
@@ -191,10 +175,7 @@ fn clients_for_proxies_are_kept_within_the_limit_and_others_while_they_are_used(
     let has_proxy = |n| has(Some(ready(n)));
     assert_eq!(maker.made.entry_count(), MAX_CLIENTS);
     assert!(has(None) && has_proxy(MAX_CLIENTS + 1) && !has_proxy(0), "the oldest goes");
-}
-
-#[test]
-fn so_many_hosts_have_a_place_and_keep_it_for_a_while() {
+    // So many hosts have a place, and keep it for a while.
     let kept = KeptHosts::default();
     let admitted = |hosts: std::ops::Range<u64>, soon| {
         hosts.filter(|host| kept.admit(*host, soon)).count() as u64

@@ -16,10 +16,7 @@ fn every_spelling_of_a_private_address_is_refused() {
         let refused = check(&url(text), &AllowPrivate::No);
         assert!(matches!(refused, Err(Refusal::Address { .. })), "{text}: {refused:?}");
     }
-}
-
-#[test]
-fn only_http_and_https_are_fetched() {
+    // Only HTTP and HTTPS are fetched.
     for text in ["ftp://example.org/", "file:///etc/passwd", "gopher://example.org/", "data:,x"] {
         let refused = check(&url(text), &AllowPrivate::All);
         assert!(matches!(refused, Err(Refusal::Malformed(_))), "{text}: {refused:?}");
@@ -50,10 +47,7 @@ fn what_is_allowed_opens_its_hosts_with_their_ports_and_no_more() {
     for host in opened.split(' ') {
         assert!(check(&url(&format!("http://{host}/")), &all).is_ok(), "{host}");
     }
-}
-
-#[test]
-fn entries_must_be_host_and_port() {
+    // Entries must be host and port.
     let bad = " host host: :80 host:0 host:99999 a/b:80 u@h:80 h:1:80 h:+1 ::1:80";
     for bad in bad.split(' ') {
         assert!(AllowPrivate::only([bad]).is_err(), "{bad:?} was taken");
@@ -79,11 +73,9 @@ fn own_hosts_are_told_from_strangers() {
 #[test]
 fn the_refusal_says_what_to_do_and_hides_credentials() {
     let said = check(&url("http://me:secret@10.0.0.1/"), &AllowPrivate::No).unwrap_err();
-    assert_eq!(
-        said.to_string(),
-        "10.0.0.1 has a private address; list it in polling.allow_private as host:port if that \
-         is meant"
-    );
+    let expected = "10.0.0.1 has a private address; list it in polling.allow_private as host:port \
+                    if that is meant";
+    assert_eq!(said.to_string(), expected);
     assert_eq!(shown(&url("http://me:secret@example.org/a?b#c")), "http://example.org/a?b");
 }
 

@@ -66,10 +66,7 @@ fn no_way_leads_from_a_public_host_back_to_a_private_one() {
         scope = led(scope, to, false, is_within);
     }
     assert_eq!(scope, LeadScope::Public);
-}
-
-#[test]
-fn a_secret_address_is_told_by_its_host_alone() {
+    // A secret address is told by its host alone.
     let mut secret = feed("https://news.example/hidden/feed?a");
     secret.options.secret = Some(true);
     let scope = LeadScope::of_feed(&secret);
@@ -186,10 +183,7 @@ async fn what_a_public_feed_names_is_asked_for_at_public_addresses_alone() {
         }
     }
     assert!(private.heads().is_empty());
-}
-
-#[tokio::test]
-async fn whoever_led_to_a_private_address_had_to_be_private() {
+    // Whoever led to a private address had to be private.
     let private = redirecting().await;
     let asked_by = async |leads: LeadScope, path: &str| {
         let whole = FetchRequest::whole(private.url(path), Time::from_unix(0));

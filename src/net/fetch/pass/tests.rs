@@ -1,11 +1,9 @@
 mod http2;
 
-use super::super::{
-    AllowPrivate, FetchAnswer, FetchLimits, FetchRequest, FetchSettings, Services, services,
-};
+use super::super::{AllowPrivate, FetchLimits, FetchRequest, FetchSettings, Services, services};
 use super::*;
 use crate::origin::WholeAnswer;
-use crate::testing::{Publisher, all_private, response};
+use crate::testing::{Publisher, all_private, document, response};
 use http::{HeaderMap, Method, StatusCode};
 use http_body_util::Full;
 use std::net::SocketAddr;
@@ -112,19 +110,6 @@ fn no_other_server_is_asked_than_the_guard_saw() {
 }
 
 #[tokio::test]
-async fn a_body_that_the_client_breaks_is_its_own_fault() {
-    let publisher = Publisher::start(|_| Vec::new()).await;
-    let mut asked = request(&publisher.url("/"));
-    asked.method = Method::POST;
-    let pieces: [Result<Frame<Bytes>, BodyError>; 2] =
-        [Ok(Frame::data(Bytes::from_static(b"ab"))), Err("broken off".into())];
-    let body = http_body_util::StreamBody::new(futures_util::stream::iter(pieces));
-    asked.body = Some(body.boxed_unsync());
-    let error = pass(asked).await.unwrap_err();
-    assert!(matches!(error, FetchError::Unsent), "{error:?}");
-}
-
-#[tokio::test]
 async fn an_origin_that_stalls_is_given_up() {
     let stalls = b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\nSTALL";
     let publisher = Publisher::start(move |head| match head.contains("/body") {
@@ -137,6 +122,16 @@ async fn an_origin_that_stalls_is_given_up() {
     let broken = pass(request(&publisher.url("/body"))).await.unwrap();
     let error = broken.body.collect().await.unwrap_err();
     assert!(error.to_string().contains("sent nothing"), "{error}");
+    // A body that the client breaks is its own fault.
+    let publisher = Publisher::start(|_| Vec::new()).await;
+    let mut asked = request(&publisher.url("/"));
+    asked.method = Method::POST;
+    let pieces: [Result<Frame<Bytes>, BodyError>; 2] =
+        [Ok(Frame::data(Bytes::from_static(b"ab"))), Err("broken off".into())];
+    let body = http_body_util::StreamBody::new(futures_util::stream::iter(pieces));
+    asked.body = Some(body.boxed_unsync());
+    let error = pass(asked).await.unwrap_err();
+    assert!(matches!(error, FetchError::Unsent), "{error:?}");
 }
 
 #[tokio::test]
@@ -149,21 +144,17 @@ async fn a_poll_of_a_feed_that_a_request_made_takes_what_was_handed_over() {
     let answer = WholeAnswer { headers, body: Bytes::from_static(b"<handed/>") };
     services.passing.handover.give(&url, answer.clone());
     let fetch = |request: FetchRequest| services.fetch.clone().oneshot(request);
-    let text = |answer: &FetchAnswer| match answer {
-        FetchAnswer::Document(document) => document.bytes.clone(),
-        other => panic!("no document: {other:?}"),
-    };
     let configured = FetchRequest::whole(url.clone(), Time::from_unix(0));
     let made = FetchRequest { for_everybody: true, ..configured.clone() };
-    assert_eq!(text(&fetch(configured).await.unwrap().answer), "<asked/>");
+    assert_eq!(document(&fetch(configured).await.unwrap()).bytes, "<asked/>");
     let first = fetch(made.clone()).await.unwrap();
-    assert_eq!(text(&first.answer), "<handed/>");
+    assert_eq!(document(&first).bytes, "<handed/>");
     assert_eq!(first.validators.etag.as_deref(), Some("\"7\""));
-    assert_eq!(text(&fetch(made.clone()).await.unwrap().answer), "<asked/>");
+    assert_eq!(document(&fetch(made.clone()).await.unwrap()).bytes, "<asked/>");
     // A poll that knows an earlier document takes the answer too.
     services.passing.handover.give(&url, answer);
     let known = FetchRequest { known_wire: Some(1), ..made };
-    assert_eq!(text(&fetch(known).await.unwrap().answer), "<handed/>");
+    assert_eq!(document(&fetch(known).await.unwrap()).bytes, "<handed/>");
 }
 
 /// Starts a server that answers the first request of each connection and closes it on a second one. Counts the latter.

@@ -45,10 +45,14 @@ fn a_request_is_an_origins_by_its_path_or_its_host() {
     for host in [None, Some("gw.example"), Some("x.blog.gw.example"), Some("blog.gw.example..")] {
         assert_eq!(hosted().rest(host, "/"), None, "{host:?}");
     }
-}
-
-#[test]
-fn an_address_of_ours_or_of_the_site_has_one_there_without_its_fragment() {
+    // The host is ready where requests have one.
+    let host = |site: OriginSite| site.host().map(|host| host.to_str().unwrap().to_owned());
+    assert_eq!(host(hosted()).as_deref(), Some("127.0.0.1:9000"));
+    let usual = site_at("http://Blog.example:80/", "https://gw.example/");
+    assert_eq!(host(usual).as_deref(), Some("blog.example"));
+    // Over TLS, HTTP/2 may be used, which has no `Host`.
+    assert_eq!(host(below()), None);
+    // An address of ours, or of the site, has one there without its fragment.
     let own = named("https://gw.example/", true);
     for (site, ours, found) in [
         (hosted(), "https://blog.gw.example.:8443/a?b", Some("http://127.0.0.1:9000/a?b")),
@@ -65,17 +69,7 @@ fn an_address_of_ours_or_of_the_site_has_one_there_without_its_fragment() {
 }
 
 #[test]
-fn the_host_is_ready_where_requests_have_one() {
-    let host = |site: OriginSite| site.host().map(|host| host.to_str().unwrap().to_owned());
-    assert_eq!(host(hosted()).as_deref(), Some("127.0.0.1:9000"));
-    let usual = site_at("http://Blog.example:80/", "https://gw.example/");
-    assert_eq!(host(usual).as_deref(), Some("blog.example"));
-    // Over TLS, HTTP/2 may be used, which has no `Host`.
-    assert_eq!(host(below()), None);
-}
-
-#[test]
-fn what_follows_is_put_behind_the_address_as_it_is() {
+fn what_follows_is_put_behind_the_address_as_it_is_and_all_spellings_are_one() {
     let there = |rest: &str, query: Option<&str>| below().upstream(rest, query).map(String::from);
     let base = "https://blog.example/site/";
     for (rest, query) in [
@@ -99,11 +93,7 @@ fn what_follows_is_put_behind_the_address_as_it_is() {
         assert_eq!(there(wrong, None), Err(CHARACTER), "{wrong:?}");
     }
     assert_eq!(there(&"x".repeat(MAX_URL_BYTES), None), Err(TOO_LONG));
-}
-
-#[test]
-fn all_spellings_of_an_address_are_one_and_what_the_client_wrote_is_passed_on() {
-    let there = |rest: &str, query: Option<&str>| below().upstream(rest, query).map(String::from);
+    // All spellings of an address are one, and what the client wrote is passed on.
     let plain = there("~a/atom.xml", Some("a=b%2Fc"));
     for (rest, query) in [
         ("%7ea/%61tom%2Exml", "a=b%2fc"),
@@ -124,18 +114,6 @@ fn all_spellings_of_an_address_are_one_and_what_the_client_wrote_is_passed_on() 
     // The operator's own part keeps its spelling.
     let user = site_at("https://blog.example/%7euser/", "https://gw.example");
     assert_eq!(user.upstream("%61", None).unwrap().path(), "/%7euser/a");
-}
-
-#[test]
-fn an_address_with_a_key_is_known_by_what_is_shown_of_it() {
-    let plain = site_at("https://blog.example/", "https://gw.example");
-    assert!(!plain.shows_key(&url("https://blog.example/2026/05/atom.xml")));
-    for key in ["premium/k3Jx9QzLw8VtYp2R7mNb4cHd/feed.xml", "feed.xml?token=hunter2"] {
-        assert!(plain.shows_key(&url(&format!("https://blog.example/{key}"))), "{key}");
-    }
-    // The secret part of the operator's address does not appear in public addresses.
-    let secret = site_at("https://blog.example/a8f3c1d94be27760/", "https://gw.example");
-    assert!(!secret.shows_key(&url("https://blog.example/a8f3c1d94be27760/atom.xml")));
 }
 
 #[test]
@@ -167,6 +145,15 @@ fn addresses_and_redirects_of_the_origin_have_one_here() {
     assert_eq!(leads("/dir/").as_deref(), Some("/dir/"));
     let evil = url("https://blog.gw.example/").join(&leads("//evil.example/x").unwrap()).unwrap();
     assert_eq!(evil.as_str(), "https://blog.gw.example//evil.example/x");
+    // An address with a key is known by what is shown of it.
+    let plain = site_at("https://blog.example/", "https://gw.example");
+    assert!(!plain.shows_key(&url("https://blog.example/2026/05/atom.xml")));
+    for key in ["premium/k3Jx9QzLw8VtYp2R7mNb4cHd/feed.xml", "feed.xml?token=hunter2"] {
+        assert!(plain.shows_key(&url(&format!("https://blog.example/{key}"))), "{key}");
+    }
+    // The secret part of the operator's address does not appear in public addresses.
+    let secret = site_at("https://blog.example/a8f3c1d94be27760/", "https://gw.example");
+    assert!(!secret.shows_key(&url("https://blog.example/a8f3c1d94be27760/atom.xml")));
 }
 
 #[test]
@@ -240,10 +227,7 @@ fn a_page_that_leads_on_later_leads_to_its_address_here() {
         assert!(leads(kept).is_none_or(|here| !here.contains("127.0.0.1")), "{kept}");
     }
     assert_eq!(leads("0; url=https://other.example/"), None);
-}
-
-#[test]
-fn what_is_not_of_ascii_leads_to_its_address_here_too() {
+    // So does what is not of ASCII.
     let asked = url("http://127.0.0.1:9000/a");
     let leads = |name: HeaderName, value: &[u8]| {
         hosted().led_here(&name, &HeaderValue::from_bytes(value).unwrap(), &asked)
@@ -257,10 +241,7 @@ fn what_is_not_of_ascii_leads_to_its_address_here_too() {
     let refresh = [b"0; url=".as_slice(), utf8].concat();
     assert_eq!(leads(header::REFRESH, &refresh).as_deref(), Some("0;url=/%C3%BC?%C3%BC"));
     assert_eq!(leads(header::LOCATION, "https://ü.example/ü".as_bytes()), None);
-}
-
-#[test]
-fn what_no_address_has_is_not_passed_on_as_it_is() {
+    // What no address has is not passed on as it is.
     let target =
         |rest: &str, query: Option<&str>| below().target(rest, query).map(|it| it.to_string());
     let base = below().config.url.to_string();

@@ -17,11 +17,15 @@ fn list(headers: &HeaderMap) -> Vec<String> {
     all
 }
 
-fn sent(pairs: &[(&str, &str)], is_trusted: bool) -> Vec<String> {
+fn to(pairs: &[(&str, &str)], host: Option<&HeaderValue>, is_trusted: bool) -> HeaderMap {
     let peer = "192.0.2.1".parse().unwrap();
     let name = &PublicName::new("https", "gw.example", false).unwrap();
     let forwarded = ForwardedFor { peer, is_trusted, name };
-    list(&to_origin(&map(pairs), None, OURS, Some(&forwarded), &Via::new("gw")))
+    to_origin(&map(pairs), host, OURS, Some(&forwarded), &Via::new("gw"))
+}
+
+fn sent(pairs: &[(&str, &str)], is_trusted: bool) -> Vec<String> {
+    list(&to(pairs, None, is_trusted))
 }
 
 const ADDED: [&str; 5] = [
@@ -62,6 +66,16 @@ fn what_is_for_one_connection_is_not_passed_on() {
     let etag = ("etag", "\"a\"");
     let answered = told(&[("connection", "x-one"), ("x-one", "1"), ("alt-svc", "h3"), etag]);
     assert_eq!(answered, ["etag: \"a\"", "via: 1.1 tidegate-gw"]);
+    // Nor does our cookie pass in any direction.
+    let all = ["a=1; tidegate-session=x; b=2", "tidegate-session=y", "c=3"];
+    let cookies = self::sent(&all.map(|value| ("cookie", value)), false);
+    let cookies: Vec<_> = cookies.iter().filter(|line| line.starts_with("cookie")).collect();
+    assert_eq!(cookies, ["cookie: a=1; b=2; c=3"]);
+    let all = ["a=1; Path=/", "tidegate-session=z; Path=/", "b=2", "=tidegate-session=x"];
+    let set = map(&all.map(|value| ("set-cookie", value)));
+    let passed = to_client(set, OURS, &Via::new("gw"));
+    let passed: Vec<_> = passed.get_all(header::SET_COOKIE).iter().collect();
+    assert_eq!(passed, ["a=1; Path=/", "b=2"]);
 }
 
 #[test]
@@ -74,18 +88,6 @@ fn chunked_is_the_only_coding_that_is_known() {
     let both: [&[_]; 2] = [&["gzip", "chunked"], &["chunked", "chunked"]];
     for other in both.into_iter().chain([&["gzip, chunked"][..], &["identity"]]) {
         assert!(coded(other), "{other:?}");
-    }
-}
-
-#[test]
-fn the_origin_is_told_its_own_host() {
-    let name = &PublicName::new("https", "gw.example", false).unwrap();
-    let peer = "192.0.2.1".parse().unwrap();
-    let forwarded = ForwardedFor { peer, is_trusted: false, name };
-    let host = HeaderValue::from_static("blog.example:81");
-    for asked in [map(&[("host", "gw.example")]), map(&[])] {
-        let sent = to_origin(&asked, Some(&host), OURS, Some(&forwarded), &Via::new("gw"));
-        assert_eq!(sent.get_all(header::HOST).iter().collect::<Vec<_>>(), [&host]);
     }
 }
 
@@ -113,10 +115,7 @@ fn nobody_else_says_for_whom_a_request_is() {
         "x-real-ip: 198.51.100.7",
     ];
     assert_eq!(sent(&spoofed, true), told);
-}
-
-#[test]
-fn of_what_a_trusted_proxy_says_names_are_left_out() {
+    // Of what a trusted proxy says, names are left out.
     let forwarded = |value: &str| {
         let all = sent(&[("forwarded", value)], true);
         let own = "for=192.0.2.1;host=gw.example;proto=https";
@@ -134,17 +133,10 @@ fn of_what_a_trusted_proxy_says_names_are_left_out() {
     ] {
         assert_eq!(forwarded(value), kept, "{value}");
     }
-}
-
-#[test]
-fn our_cookie_passes_in_no_direction() {
-    let all = ["a=1; tidegate-session=x; b=2", "tidegate-session=y", "c=3"];
-    let cookies = sent(&all.map(|value| ("cookie", value)), false);
-    let cookies: Vec<_> = cookies.iter().filter(|line| line.starts_with("cookie")).collect();
-    assert_eq!(cookies, ["cookie: a=1; b=2; c=3"]);
-    let all = ["a=1; Path=/", "tidegate-session=z; Path=/", "b=2", "=tidegate-session=x"];
-    let set = map(&all.map(|value| ("set-cookie", value)));
-    let passed = to_client(set, OURS, &Via::new("gw"));
-    let passed: Vec<_> = passed.get_all(header::SET_COOKIE).iter().collect();
-    assert_eq!(passed, ["a=1; Path=/", "b=2"]);
+    // The origin is told its own host.
+    let host = HeaderValue::from_static("blog.example:81");
+    for asked in [&[("host", "gw.example")][..], &[]] {
+        let sent = to(asked, Some(&host), false);
+        assert_eq!(sent.get_all(header::HOST).iter().collect::<Vec<_>>(), [&host]);
+    }
 }

@@ -21,7 +21,7 @@ fn drain(lanes: &mut Lanes) -> Vec<QueuedCall> {
 }
 
 #[test]
-fn a_host_has_a_few_calls_and_the_others_go_past_it() {
+fn a_host_has_a_few_calls_all_together_have_a_limit_and_everybody_has_a_turn() {
     let mut lanes = Lanes::default();
     for number in 0..100 {
         let standing = [Standing::Troubled, Standing::Proven, Standing::Proven][number % 3];
@@ -37,10 +37,7 @@ fn a_host_has_a_few_calls_and_the_others_go_past_it() {
     assert!(drain(&mut lanes).is_empty());
     lanes.done(&of_slow[0].key);
     assert_eq!(drain(&mut lanes).len(), 1);
-}
-
-#[test]
-fn all_hosts_together_have_a_limit_and_everybody_has_a_turn() {
+    // Everybody has a turn, and all hosts together have a limit.
     let mut lanes = Lanes::default();
     let standings = [Standing::Proven, Standing::Agreed, Standing::Troubled];
     for number in 0..600 {
@@ -79,10 +76,7 @@ fn callbacks_in_trouble_share_a_part_of_the_calls() {
     lanes.done(&begun[0].key);
     let [next] = drain(&mut lanes).try_into().unwrap();
     assert_eq!(next.key.standing, Standing::Troubled);
-}
-
-#[test]
-fn what_strangers_ask_leaves_calls_to_those_who_have_agreed_and_turns_to_what_is_new() {
+    // What strangers ask leaves calls to those who have agreed, and turns to what is new.
     let mut lanes = Lanes::default();
     for number in 0..200 {
         lanes.push(asked("stranger", "reader", number));

@@ -112,10 +112,7 @@ fn requests_that_nobody_verifies_have_a_limit_for_each_domain() {
     table.deny(at(3), |_| Some("gone"));
     assert_eq!(table.count().pending, UNVERIFIED_PER_HOST + 2);
     table.subscribe("https://two-more.reader.example/", 4).unwrap();
-}
-
-#[test]
-fn settings_limit_all_and_those_of_one_domain() {
+    // Settings limit all, and those of one domain.
     let settings = HubSettings { subscriptions: 3, per_host: 2, ..HubSettings::default() };
     let mut table = SubscriptionTable::new(settings, Vec::new(), at(0));
     table.subscribe("https://a.reader.example/1", 0).unwrap();
@@ -142,13 +139,10 @@ fn an_answer_to_an_earlier_request_says_nothing_of_a_later_one() {
     table.verified(&task, CallbackAnswer::Taken, at(3));
     assert_eq!(table.count().active, 0);
     assert_eq!(table.begun(3)[0].1.duty, Duty::Verify(Intent::Subscribe));
-}
-
-#[test]
-fn an_end_that_nobody_verifies_does_not_displace_what_is_asked_for() {
+    // Nor does an end that nobody verifies displace what is asked for.
     let mut table = new_table();
     let end = |table: &mut SubscriptionTable, now| {
-        let request = request(Intent::Unsubscribe, "https://reader.example/a", None);
+        let request = self::request(Intent::Unsubscribe, "https://reader.example/a", None);
         table.ask(&news(), Manner::WebSub, request, None, tick(0), at(now))
     };
     table.subscribe("https://reader.example/a", 0).unwrap();
@@ -174,11 +168,10 @@ fn a_client_leaves_room_for_the_requests_of_others() {
     };
     assert_eq!(taken, UNVERIFIED / 2);
     assert!(matches!(full, AskError::Full { limit: UNVERIFIED, .. }), "{full}");
-    let mut others =
-        (0..100).map(|n| (format!("192.0.2.{n}"), format!("https://reader{n}.example/")));
-    assert!(
-        others.all(|(client, callback)| table.subscribe_as(Some(&client), &callback, 1).is_ok())
-    );
+    for n in 0..100 {
+        let (client, callback) = (format!("192.0.2.{n}"), format!("https://reader{n}.example/"));
+        table.subscribe_as(Some(&client), &callback, 1).unwrap();
+    }
     // Only unverified requests count.
     table.agree(2);
     let (client, callback) = (Some("2001:db8:1::1"), "https://silent.example/");
@@ -189,11 +182,7 @@ fn a_client_leaves_room_for_the_requests_of_others() {
         |client, n| table.subscribe_as(Some(client), &format!("https://reader.example/{n}"), 0);
     assert_eq!((0..1000).filter(|n| of("192.0.2.1", *n).is_ok()).count(), UNVERIFIED_PER_HOST / 2);
     assert!((1000..1100).all(|n| of("192.0.2.2", n).is_ok()));
-}
-
-/// Private addresses allowed for feeds and webhooks are not open to strangers.
-#[test]
-fn strangers_name_private_addresses_only_where_the_operator_says_so() {
+    // Private addresses that are allowed for feeds and webhooks are not open to strangers.
     let allowed = AllowPrivate::only(["10.0.0.1:81"]).unwrap();
     let settings = HubSettings { private_callbacks: allowed, ..HubSettings::default() };
     let mut table = SubscriptionTable::new(settings, Vec::new(), at(0));
@@ -209,32 +198,6 @@ fn strangers_name_private_addresses_only_where_the_operator_says_so() {
     let hook = Some((Url::parse("http://10.0.0.2:81/").unwrap(), secret));
     let mut set = |allow| table.set_webhook(&news(), hook.clone(), &allow, None, at(0));
     assert!(set(AllowPrivate::No).is_err() && set(AllowPrivate::All).is_ok());
-}
-
-/// The document is unavailable for hours.
-#[test]
-fn what_cannot_be_delivered_for_long_is_tried_seldom_said_once_and_not_written() {
-    let mut table = new_table();
-    for host in ["a", "b"] {
-        table.subscribe(&format!("https://{host}.example/"), 0).unwrap();
-    }
-    table.agree(1);
-    table.note_tick(&news(), tick(2), at(2));
-    table.write();
-    let (mut tried, mut said) = (0, 0);
-    for now in 2..36_002 {
-        for (id, task) in table.begun(now) {
-            let first = table.put_off(id, task.duty, "it is not there", at(now));
-            (tried, said) = (tried + 1, said + usize::from(first));
-        }
-    }
-    assert_eq!((tried, said, table.is_dirty()), (2 * 44, 1, false));
-    let troubles = table.list(None, 9).into_iter().map(|of| of.active.unwrap().trouble);
-    assert!(troubles.into_iter().all(|trouble| trouble.as_deref() == Some("it is not there")));
-    // After a delivery, the next failure is reported anew.
-    let (id, task) = table.begun(37_000).remove(0);
-    table.delivered(id, CallbackAnswer::Taken, tick(1), at(37_100));
-    assert!(table.put_off(id, task.duty, "gone again", at(38_000)));
 }
 
 #[test]
@@ -259,10 +222,7 @@ fn a_change_is_due_once_for_each_and_expired_ones_go() {
     assert!(table.due(end, |_| true).is_empty());
     let count = SubscriptionCount { delivered: 2, ..SubscriptionCount::default() };
     assert_eq!((table.count(), table.next()), (count, None));
-}
-
-#[test]
-fn a_lease_that_ends_while_its_delivery_waits_is_not_delivered() {
+    // A lease that ends while its delivery waits is not delivered.
     let mut table = new_table();
     table.subscribe("https://a.example/", 0).unwrap();
     table.agree(1);
@@ -276,6 +236,33 @@ fn a_lease_that_ends_while_its_delivery_waits_is_not_delivered() {
     let end = at(1).plus(HubSettings::default().leases.usual);
     assert!(table.begin(id, end, |_| true).is_none());
     assert_eq!(table.count().active, 0);
+    // A clock that is set back delays nobody.
+    let mut table = new_table();
+    table.subscribe("https://reader.example/a", 9000).unwrap();
+    assert!(table.due(at(8999), |_| true).is_empty());
+    assert_eq!(table.begun(20).len(), 1, "an hour and more was taken back");
+    // What cannot be delivered for hours is tried seldom, said once and not written.
+    let mut table = new_table();
+    for host in ["a", "b"] {
+        table.subscribe(&format!("https://{host}.example/"), 0).unwrap();
+    }
+    table.agree(1);
+    table.note_tick(&news(), tick(2), at(2));
+    table.write();
+    let (mut tried, mut said) = (0, 0);
+    for now in 2..36_002 {
+        for (id, task) in table.begun(now) {
+            let first = table.put_off(id, task.duty, "it is not there", at(now));
+            (tried, said) = (tried + 1, said + usize::from(first));
+        }
+    }
+    assert_eq!((tried, said, table.is_dirty()), (2 * 44, 1, false));
+    let troubles = table.list(None, 9).into_iter().map(|of| of.active.unwrap().trouble);
+    assert!(troubles.into_iter().all(|trouble| trouble.as_deref() == Some("it is not there")));
+    // After a delivery, the next failure is reported anew.
+    let (id, task) = table.begun(37_000).remove(0);
+    table.delivered(id, CallbackAnswer::Taken, tick(1), at(37_100));
+    assert!(table.put_off(id, task.duty, "gone again", at(38_000)));
 }
 
 #[test]
@@ -302,10 +289,7 @@ fn what_another_gateway_took_or_called_is_taken_in_and_the_owner_alone_calls() {
     third.adopt_stored(stored(&one), at(6));
     third.adopt_stored(Vec::new(), at(7));
     assert_eq!(third.count(), SubscriptionCount::default());
-}
-
-#[test]
-fn what_is_to_be_written_here_is_not_taken_back() {
+    // What is to be written here is not taken back.
     let mut table = new_table();
     table.subscribe("https://a.example/", 0).unwrap();
     let read = table.list(None, 9);
@@ -320,14 +304,6 @@ fn what_is_to_be_written_here_is_not_taken_back() {
     table.write();
     // Once written, what others stored later is adopted.
     assert!(table.adopt_stored(read, at(5)));
-}
-
-#[test]
-fn a_clock_that_is_set_back_delays_nobody() {
-    let mut table = new_table();
-    table.subscribe("https://reader.example/a", 9000).unwrap();
-    assert!(table.due(at(8999), |_| true).is_empty());
-    assert_eq!(table.begun(20).len(), 1, "an hour and more was taken back");
 }
 
 /// An rssCloud registration may name ten feeds, but asks its reader once.

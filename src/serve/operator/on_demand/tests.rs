@@ -1,21 +1,16 @@
 use super::*;
 use bytes::Bytes;
 
-fn answer(coding: &'static str, body: impl Into<Bytes>) -> WholeAnswer {
-    let mut headers = HeaderMap::new();
-    if !coding.is_empty() {
-        headers.insert(http::header::CONTENT_ENCODING, HeaderValue::from_static(coding));
-    }
-    WholeAnswer { headers, body: body.into() }
-}
-
 fn rss(items: &str) -> String {
     let head = "<title>t</title><link>http://x.example/</link><description/>";
     format!("<rss version=\"2.0\"><channel>{head}{items}</channel></rss>")
 }
 
 fn traits(coding: &'static str, body: impl Into<Bytes>) -> Option<FeedTraits> {
-    let text = text_of(answer(coding, body))?;
+    let coding = (!coding.is_empty()).then(|| HeaderValue::from_static(coding));
+    let headers =
+        coding.map(|coding| (http::header::CONTENT_ENCODING, coding)).into_iter().collect();
+    let text = text_of(WholeAnswer { headers, body: body.into() })?;
     Some(feed_in(&text, &Url::parse("http://x.example/feed").unwrap())?.0)
 }
 
@@ -34,10 +29,7 @@ fn a_document_keeps_its_ids_where_each_entry_has_one_of_its_own() {
     }
     let json = "{\"version\":\"https://jsonfeed.org/version/1.1\",\"title\":\"t\",\"items\":[]}";
     assert_eq!(traits("", json), Some(FeedTraits { keeps_ids: false, is_json: true }));
-}
-
-#[test]
-fn what_is_something_else_or_broken_is_no_feed() {
+    // What is something else, or broken, is no feed.
     let whole = rss("<item><guid>a</guid><title>T</title></item>");
     let (cut, _) = whole.split_at(whole.len() - 20);
     for other in [

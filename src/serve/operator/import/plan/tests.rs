@@ -82,16 +82,13 @@ fn feeds_are_named_and_everything_else_is_said() {
     }
     assert_eq!(said.len(), 9, "{said:#?}");
     assert!(!said.concat().contains("secret"), "{said:#?}");
-}
-
-#[test]
-fn an_address_that_is_cut_is_none() {
+    // An address that is cut is none.
     let cut = "<outline xmlUrl='https://a.example/'/>\n<outline text='B' xmlUrl='https://b.exa";
     let list = read(&format!("<opml><body>{cut}")).unwrap();
     let (endpoint, now) = (EndpointId::own("here").unwrap(), Time::from_unix(NOW));
     let (stored, config, endpoint) = (&[][..], &Config::default(), &endpoint);
     let existing = ExistingFeeds { stored, config, endpoint, now, rearrange: false, rules: None };
-    let plan = plan(&list, &existing);
+    let plan = super::plan(&list, &existing);
     assert_eq!(plan.new.len(), 1, "{plan:?}");
     assert!(refused(&plan).iter().any(|said| said.contains("ends within it")), "{plan:?}");
 }
@@ -116,10 +113,7 @@ fn what_this_gateway_publishes_stands_for_its_upstream() {
         assert_eq!(place.label.text.as_deref(), Some("Mine"));
         assert!(refused(&plan)[0].contains("no upstream of that name"));
     }
-}
-
-#[test]
-fn what_the_gateway_has_is_left() {
+    // What the gateway has is left.
     let config = "[server]\npublic_url=\"https://gate.example\"\n[[feed]]\nname=\"b-example\"\n\
         url=\"https://other.example/\"\n";
     let config = config::check("f", config).unwrap().config;
@@ -284,10 +278,7 @@ fn feeds_that_are_there_take_a_place_if_they_have_none() {
     assert_eq!(place.number, 0, "it is the outline that it was");
     // The folder that it left comes behind the new one.
     assert_eq!(moved[1].enrolment.places[0].folders[0].position, 1);
-}
-
-#[test]
-fn what_is_too_deep_or_too_often_there_is_said() {
+    // What is too deep, or too often there, is said.
     let depth = ListPlace::DEPTH + 2;
     let list = format!(
         "{}<outline text='A' xmlUrl='https://a.example/'/>{}",

@@ -85,15 +85,6 @@ impl Feeds {
     }
 }
 
-fn of<'a>(pairs: &[(&'a str, &str)]) -> BTreeMap<&'a str, String> {
-    pairs.iter().map(|(name, said)| (*name, (*said).to_owned())).collect()
-}
-
-/// How many feeds are new, placed and switched.
-fn counts(done: &ImportPlan) -> [usize; 3] {
-    [done.new.len(), done.placed.len(), done.switched.len()]
-}
-
 const A: &str = "<outline text='A' xmlUrl='https://a.example/'/>";
 const B: &str = "<outline text='B' xmlUrl='https://b.example/'/>";
 const C: &str = "<outline text='C' xmlUrl='https://c.example/'/>";
@@ -131,29 +122,23 @@ fn what_was_done_by_hand_stays() {
     feeds.assert_idle("ours", "");
     feeds.assert_idle("ours", &folder("Elsewhere", &format!("{A}{C}")));
     assert_eq!(feeds.all()["c-example"], "active C");
-}
-
-#[test]
-fn what_was_arranged_by_hand_stays_where_it_is() {
+    // What was arranged by hand stays where it is.
     let mut feeds = Feeds::following(&format!("{A}{B}"));
     // Another order changes nothing: folders and names are kept.
     feeds.assert_idle("ours", &format!("{B}{A}"));
     feeds.carry_out(&folder("Mine", A), true, None);
     assert_eq!(feeds.all()["a-example"], "active Mine/A");
     let renamed = format!("{A}{B}").replace("text='", "text='New ");
-    let [new, _, switched] = counts(&feeds.follow("ours", &renamed));
-    assert_eq!((new, switched), (0, 0));
+    let done = feeds.follow("ours", &renamed);
+    assert_eq!((done.new.len(), done.switched.len()), (0, 0));
     let all = [("a-example", "active Mine/A"), ("b-example", "active New B")];
-    assert_eq!(feeds.all(), of(&all));
+    assert_eq!(feeds.all(), BTreeMap::from(all.map(|(name, said)| (name, said.to_owned()))));
     feeds.assert_idle("ours", &renamed);
     // It is paused with the others all the same: it was only moved.
     assert_eq!(feeds.follow("ours", B).switched.len(), 1);
     assert!(feeds.feed("a-example").is_dropped());
     assert_eq!(feeds.follow("ours", "").switched.len(), 1, "an empty list drops all");
-}
-
-#[test]
-fn a_feed_follows_one_list_at_a_time() {
+    // A feed follows one list at a time.
     let mut feeds = Feeds::default();
     let (one, other) = (folder("One", &format!("{A}{B}")), folder("Other", A));
     feeds.follow("one", &one);
@@ -220,10 +205,7 @@ fn what_cannot_be_added_is_named_with_the_reason() {
     // A feed here by its address below a token is the feed that it is.
     let own = outline(&format!("{below}/a-example"));
     feeds.assert_idle("ours", &format!("{same}{}", own.replace("'x'", "'A'")));
-}
-
-#[test]
-fn each_of_two_feeds_of_one_address_is_known_by_its_own() {
+    // Each of two feeds of one address is known by its own.
     let mut feeds = Feeds::of_gate();
     feeds.carry_out(A, false, None);
     let other = FeedRecord { name: name("other"), ..feeds.stored[0].clone() };
@@ -233,6 +215,16 @@ fn each_of_two_feeds_of_one_address_is_known_by_its_own() {
         let done = feeds.assert_idle("ours", &list);
         assert!(done.done.known == 1 && done.refused.is_empty(), "{own}: {done:?}");
     }
+    // Nor does a second feed of its address pause a feed of the list.
+    let mut feeds = Feeds::following(&format!("{A}{B}"));
+    // Of feeds of one address the first one is known.
+    let own = FeedRecord { name: name("000"), list: None, ..feeds.feed("a-example").clone() };
+    feeds.stored.insert(0, own);
+    feeds.follow("ours", &format!("{A}{B}"));
+    assert_eq!(feeds.feed("a-example").standing, FeedStanding::Active);
+    feeds.follow("ours", B);
+    assert!(feeds.feed("a-example").is_dropped());
+    assert_eq!(feeds.feed("000").standing, FeedStanding::Active);
 }
 
 #[test]
@@ -246,31 +238,15 @@ fn a_list_adds_no_more_than_the_limit() {
     assert_eq!(why, "5000 feeds follow the list, which is the limit");
     let stored = Feeds::following(&format!("{A}{B}")).stored.into_iter().map(Arc::new);
     assert_eq!(rules.capacity(&stored.collect::<Vec<_>>()), LIST_FEEDS - 2);
-}
-
-#[test]
-fn a_list_at_a_public_address_adds_no_feed_of_a_host_of_the_operators_own() {
+    // One at a public address adds no feed of a host of the operator's own.
     let private = Url::parse("http://intranet.example/feed").unwrap();
     let public = Url::parse("https://a.example/").unwrap();
     for (at, adds) in [("https://b.example/", false), ("http://127.0.0.1:8000/list", true)] {
         let list = FeedRecord::new(name("ours"), at, FeedSource::Api);
         let allow = AllowPrivate::only(["intranet.example:80", "127.0.0.1:8000"]).unwrap();
-        let rules =
-            ListRules { allow, lead_scope: LeadScope::of_feed(&list), ..rules("ours", false) };
+        let rules = self::rules("ours", false);
+        let rules = ListRules { allow, lead_scope: LeadScope::of_feed(&list), ..rules };
         assert_eq!(rules.check_new(&private, &mut 9).is_ok(), adds, "{at}");
         rules.check_new(&public, &mut 9).unwrap();
     }
-}
-
-#[test]
-fn a_second_feed_of_its_address_pauses_no_feed_of_the_list() {
-    let mut feeds = Feeds::following(&format!("{A}{B}"));
-    // Of feeds of one address the first one is known.
-    let own = FeedRecord { name: name("000"), list: None, ..feeds.feed("a-example").clone() };
-    feeds.stored.insert(0, own);
-    feeds.follow("ours", &format!("{A}{B}"));
-    assert_eq!(feeds.feed("a-example").standing, FeedStanding::Active);
-    feeds.follow("ours", B);
-    assert!(feeds.feed("a-example").is_dropped());
-    assert_eq!(feeds.feed("000").standing, FeedStanding::Active);
 }
