@@ -220,23 +220,23 @@ pub(super) struct CommitProgress {
     pub(super) pause: Option<PauseRequest>,
 }
 
-/// Makes one round of a feed and records what it learned in `memory`. `asked_for`: a poll on demand.
+/// Makes one round of a feed and records what it learned in `memory`. `send`: called before the request goes out;
+/// returns whether a caller waits for its answer.
 pub async fn round(
     context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     memory: &mut FeedMemory,
-    asked_for: bool,
+    send: impl FnOnce() -> bool,
     cancel: &CancellationToken,
 ) -> Result<PollResult, RoundError> {
     let state = context.store.state(&feed.name).await?;
-    let request = memory.request(feed, state.as_ref(), asked_for, context.clock.now());
     // Most feeds need no list, and their address is parsed once, to be fetched.
     let leads = match feed.on_demand.is_none() && feed.deciding_list().is_none() {
         true => LeadScope::Own,
         false => context.lead_scope(feed).await?,
     };
-    let request = request.for_feed(feed, leads);
     let asked_at = context.clock.now();
+    let request = memory.request(feed, state.as_ref(), send(), asked_at).for_feed(feed, leads);
     // Only the fetch can be cancelled; a commit that has begun is completed.
     let fetched = tokio::select! {
         biased;

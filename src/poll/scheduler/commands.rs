@@ -129,12 +129,17 @@ impl PollScheduler {
         let mut reply = Some(reply);
         let known = self.with_feed(name, |feed| {
             let running = feed.live.running.as_mut();
-            let is_full = running.as_ref().map_or(!has_room, |it| it.waiting.len() >= MAX_WAITING);
+            let is_full = running
+                .as_ref()
+                .map_or(!has_room, |it| it.answers.len() + it.waiting.len() >= MAX_WAITING);
             if is_full {
                 return Err(PollError::TooMany { limit: MAX_WAITING });
             }
             if let Some(running) = running {
-                running.waiting.extend(reply.take());
+                // What was requested earlier may be older than what the caller wants to be read.
+                let callers =
+                    if running.is_sent { &mut running.waiting } else { &mut running.answers };
+                callers.extend(reply.take());
             }
             Ok(())
         });

@@ -61,8 +61,11 @@ pub(crate) struct RunningPoll {
     pub(super) cancel: Option<DropGuard>,
     /// Cancelled when the round has ended.
     pub(super) over: CancellationToken,
-    /// The callers that this round answers; those in `waiting` need a round that begins later.
+    /// Whether the request to the publisher has gone out.
+    pub(super) is_sent: bool,
+    /// The callers that this round answers: those that asked before its request went out.
     pub(super) answers: Vec<CommandReply>,
+    /// The callers that the next round answers.
     pub(super) waiting: Vec<CommandReply>,
     /// Whether the feed's credentials, headers or proxy changed after the round began.
     pub(super) asked_otherwise: bool,

@@ -70,6 +70,7 @@ impl PollScheduler {
             serial,
             cancel: Some(cancel.drop_guard()),
             over,
+            is_sent: false,
             answers,
             waiting: Vec::new(),
             asked_otherwise: false,
@@ -90,7 +91,15 @@ impl PollScheduler {
             }
             let polling = debug_span!("poll", feed = %record.name);
             let polled = async {
-                let polled = round(&context, &record, &mut memory, asked_for, &token);
+                let send = || {
+                    let mut feed = cell.lock();
+                    let running = feed.live.running.as_mut().filter(|it| it.serial == serial);
+                    running.is_some_and(|running| {
+                        running.is_sent = true;
+                        !running.answers.is_empty()
+                    })
+                };
+                let polled = round(&context, &record, &mut memory, send, &token);
                 let result = polled.instrument(polling).await;
                 let mut plan = None;
                 if !is_probing && result.as_ref().is_ok_and(PollResult::has_missing) {
@@ -263,7 +272,7 @@ pub(super) async fn poll_for_others(
     let (at, since) = (context.clock.now(), Instant::now());
     let mut memory = FeedMemory::of(&record, state, at);
     let address = memory.address().to_owned();
-    let polled = round(context, &record, &mut memory, true, &context.cancel);
+    let polled = round(context, &record, &mut memory, || true, &context.cancel);
     let polled = polled.instrument(debug_span!("poll", feed = %record.name));
     let result = unless_it_breaks(polled).await;
     if matches!(result, Err(RoundError::Cancelled)) {
