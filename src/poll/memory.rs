@@ -380,11 +380,12 @@ impl FeedMemory {
             || committed && document_validators(&self.state) != document_validators(before)
     }
 
-    /// Whether the poll times of a feed with this interval are due to be written.
-    pub fn is_unwritten(&self, interval: Duration, now: Time) -> bool {
-        let most = WRITE_EVERY.max(interval / 4);
-        let noted = self.state.schedule.as_ref().map(|schedule| schedule.noted);
-        noted.is_some_and(|noted| noted > now || now.since(noted) > most)
+    /// Whether the poll times of a feed that is polled again at `next` are due to be written.
+    pub fn is_unwritten(&self, next: Time, now: Time) -> bool {
+        self.state.schedule.as_ref().is_some_and(|schedule| {
+            let most = WRITE_EVERY.max(next.since(schedule.polled) / 4);
+            schedule.noted > now || now.since(schedule.noted) > most
+        })
     }
 
     /// Whether the feed was polled after its state was last written.
