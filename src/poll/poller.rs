@@ -83,12 +83,12 @@ impl Poller {
         config: PollerConfig,
     ) -> (Self, PollScheduler, mpsc::Receiver<PollCommand>) {
         let (commands, inbox) = mpsc::channel(MAX_COMMANDS);
-        let context = Arc::new(Self::context(config));
+        let context = Arc::new(Self::context(config, commands.downgrade()));
         let scheduler = PollScheduler::new(Arc::clone(&context));
         (Self { commands, context }, scheduler, inbox)
     }
 
-    fn context(config: PollerConfig) -> PollContext {
+    fn context(config: PollerConfig, commands: mpsc::WeakSender<PollCommand>) -> PollContext {
         let PollerConfig { settings, store, clock, running, services, judge, hosts, cancel } =
             config;
         hosts.reconfigure(settings.host_rules());
@@ -110,6 +110,7 @@ impl Poller {
                 running,
                 settings: Arc::clone(&live),
             },
+            commands,
             cancel,
             silence: SilenceWatch::default(),
             tasks: TaskTracker::new(),

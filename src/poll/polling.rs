@@ -7,9 +7,10 @@ use super::host_queue::HostQueue;
 use super::judge::{DocumentJudge, Judged};
 use super::memory::{FeedMemory, Turnover};
 use super::permits::{Attempts, JudgePermits};
+use super::poller::PollCommand;
 use super::probe::Allowances;
 use super::schedule::describe_duration;
-use super::scheduler::SLICE;
+use super::scheduler::{PollScheduler, SLICE};
 use super::silence::SilenceWatch;
 use super::subscribe::EndingCallbacks;
 use super::{PollSettings, sharing};
@@ -32,7 +33,7 @@ use tidegate_net::fetch::{
 };
 use tidegate_status::{FinishedPoll, ParsedNote, PollEnding};
 use tidegate_store::{Store, StoreError};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -67,6 +68,8 @@ pub struct PollContext {
     pub attempts: Attempts,
     /// The store, locks, clock and settings that decisions need.
     pub decisions: DecisionContext,
+    /// The commands of the polling task, which ends when no handle to it is left.
+    pub commands: mpsc::WeakSender<PollCommand>,
     /// Cancelled when polling stops.
     pub cancel: CancellationToken,
     /// Detects when other gateways may have polled the feeds of this one.
@@ -140,6 +143,13 @@ impl PollContext {
     pub async fn until_open(&self) {
         while !self.is_open() {
             sleep(SLICE).await;
+        }
+    }
+
+    /// Has the polling task execute a command; no effect once it has ended.
+    pub async fn command(&self, command: impl FnOnce(&mut PollScheduler) + Send + 'static) {
+        if let Some(commands) = self.commands.upgrade() {
+            let _ = commands.send(Box::new(command)).await;
         }
     }
 

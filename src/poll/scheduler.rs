@@ -21,7 +21,7 @@ use super::politeness::HostRank;
 use super::poller::PollCommand;
 use super::polling::PollContext;
 use super::schedule::PlannedPoll;
-use super::sup::{AnnouncedFeed, FollowedDocuments};
+use super::sup::FollowedDocuments;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,9 +69,6 @@ pub(super) struct PollScheduler {
     /// Limits the polls on demand in flight.
     asked_for: Arc<Semaphore>,
     followed_documents: FollowedDocuments,
-    /// Through this, tasks that read SUP documents or ask hubs name the feeds to poll.
-    announcement_sender: mpsc::Sender<Vec<AnnouncedFeed>>,
-    announcements: mpsc::Receiver<Vec<AnnouncedFeed>>,
     /// The clocks as last read, to detect jumps.
     last_now: Time,
     last_instant: Instant,
@@ -81,7 +78,6 @@ pub(super) struct PollScheduler {
 
 impl PollScheduler {
     pub(super) fn new(context: Arc<PollContext>) -> Self {
-        let (announcement_sender, announcements) = mpsc::channel(1);
         Self {
             owned: context.store.gateways().map(|gateways| Box::new(OwnedFeeds::new(gateways))),
             last_now: context.clock.now(),
@@ -92,8 +88,6 @@ impl PollScheduler {
             begun: 0,
             asked_for: Arc::new(Semaphore::new(MAX_WAITING)),
             followed_documents: FollowedDocuments::default(),
-            announcement_sender,
-            announcements,
         }
     }
 
@@ -115,9 +109,6 @@ impl PollScheduler {
                         let Some(done) = self.running.try_join_next() else { break };
                         self.finish(done);
                     }
-                }
-                Some(wanted) = self.announcements.recv() => {
-                    wanted.iter().for_each(|it| self.poll_announced(it));
                 }
                 Some(compared) = OwnedFeeds::next_event(&mut self.owned) => {
                     self.apply_comparison(compared);

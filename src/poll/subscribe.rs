@@ -89,7 +89,7 @@ pub async fn ask(
         }
     }
     let why = format!("it sent on to another hub more than {MAX_HUB_REDIRECTS} times");
-    Err(FetchError::Unusable { blame: FetchBlame::Upstream, why })
+    Err(FetchError::upstream(why))
 }
 
 /// Describes a hub's answer: its status, and the first line of a plain-text body.

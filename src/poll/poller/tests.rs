@@ -18,7 +18,7 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
     let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(NOW));
     let services = Publisher::new("one").services();
     let config = poller_config(store_of(&[]).real(), &clock, services);
-    let context = Arc::new(Poller::context(config));
+    let context = Arc::new(Poller::context(config, commands.downgrade()));
     let mut scheduler = PollScheduler::new(Arc::clone(&context));
     let poller = Poller { commands, context: Arc::clone(&context) };
     for feed in ["ash", "birch"] {

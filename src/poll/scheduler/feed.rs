@@ -11,6 +11,7 @@ use crate::memory::FeedMemory;
 use crate::politeness::MAX_HOST_PAUSE;
 use crate::polling::BackgroundTask;
 use crate::schedule::{PlannedPoll, PollReason, phase};
+use crate::sup::FollowedFeed;
 use crate::walk;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +36,8 @@ pub(crate) struct LiveFeed {
     pub(super) told: ToldChange,
     /// When its last poll began.
     pub(super) polled: Option<Time>,
+    /// The SUP document that it names.
+    pub(super) followed: Option<Box<FollowedFeed>>,
     /// Its next poll is the second one for the same announcement.
     pub(super) retried: bool,
     /// As of its last poll, its SUP document is expected to list every change.
@@ -228,7 +231,6 @@ impl PollScheduler {
         let name = record.name.clone();
         self.leave_hub(&name);
         self.unschedule(&name);
-        self.followed_documents.detach(&name);
         let callers = self.with_feed(&name, FeedPolling::end_live).unwrap_or_default();
         self.admit(record, memory);
         self.schedule(&name, next);
@@ -291,7 +293,6 @@ impl PollScheduler {
         if matches!(departure, Departure::Paused | Departure::Removed) {
             self.leave_hub(name);
         }
-        self.followed_documents.detach(name);
         let callers = self.with_feed(name, FeedPolling::end_live).unwrap_or_default();
         answer(callers, &Err(PollError::Unknown));
         if departure == Departure::Paused {

@@ -7,18 +7,15 @@ use crate::politeness::HostRank;
 use crate::polling::{BROKE_OFF, BackgroundTask, PollContext, PollResult, catch_panic};
 use crate::schedule::phase;
 use crate::subscribe;
-use crate::sup::AnnouncedFeed;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::{
-    FeedName, FeedRecord, HubSubscription, PushedPoll, ShownAddress, Time, ToldChange,
-};
+use tidegate_core::model::{FeedName, FeedRecord, HubSubscription, PushedPoll, ShownAddress, Time};
 use tidegate_core::pause::GrowingPause;
 use tidegate_core::websub::subscriber;
 use tidegate_core::websub::{Discovery, HubRequest, Verification};
 use tidegate_net::fetch::{FetchError, Retry};
 use tidegate_store::{StoreError, in_words};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -45,18 +42,6 @@ impl FeedPolling {
 
     fn with_hub<T>(&mut self, change: impl FnOnce(&mut HubSubscription) -> T) -> Option<T> {
         self.memory.state.subscription.as_deref_mut().map(change)
-    }
-
-    /// Returns a poll to schedule if the feed relied on its hub and the hub is no longer trusted.
-    fn revoke_reliance(&mut self, now: Time) -> Option<AnnouncedFeed> {
-        let begun = self.live.polled.unwrap_or(now);
-        let covers = self.with_hub(|it| subscriber::covers(it, begun, now));
-        if !self.live.by_hub || covers == Some(true) {
-            return None;
-        }
-        self.live.by_hub = false;
-        let (feed, reason) = (self.record.name.clone(), "its hub is not relied on any more");
-        Some(AnnouncedFeed { feed, told: ToldChange::None, reason })
     }
 }
 
@@ -139,8 +124,15 @@ impl PollScheduler {
     /// Schedules a poll if the feed relied on its hub and the hub is no longer trusted.
     pub(super) fn watch_hub(&mut self, name: &FeedName) {
         let now = self.context.clock.now();
-        if let Some(wanted) = self.with_feed(name, |feed| feed.revoke_reliance(now)).flatten() {
-            self.poll_announced(&wanted);
+        let is_revoked = self.with_feed(name, |feed| {
+            let begun = feed.live.polled.unwrap_or(now);
+            let covers = feed.with_hub(|it| subscriber::covers(it, begun, now));
+            let is_revoked = feed.live.by_hub && covers != Some(true);
+            feed.live.by_hub &= !is_revoked;
+            is_revoked
+        });
+        if is_revoked == Some(true) {
+            self.poll_uncovered(name, "its hub is not relied on any more");
         }
     }
 
@@ -152,11 +144,9 @@ impl PollScheduler {
         if feed.live.subscribing.as_ref().is_some_and(|asking| !asking.task.is_over()) {
             return feed.wake_hub();
         }
-        let (context, announcement_sender) =
-            (Arc::clone(&self.context), self.announcement_sender.clone());
-        let (cell, changed) = (Arc::clone(&cell), Arc::<Notify>::default());
-        let subscriber =
-            Subscriber { context, cell, token, announcement_sender, changed: Arc::clone(&changed) };
+        let (context, cell) = (Arc::clone(&self.context), Arc::clone(&cell));
+        let changed = Arc::<Notify>::default();
+        let subscriber = Subscriber { context, cell, token, changed: Arc::clone(&changed) };
         let task = self.context.spawn_background(|cancel| subscriber.run(cancel));
         feed.live.subscribing = Some(Box::new(HubTask { task, changed }));
     }
@@ -271,7 +261,6 @@ struct Subscriber {
     context: Arc<PollContext>,
     cell: Arc<FeedCell>,
     token: String,
-    announcement_sender: mpsc::Sender<Vec<AnnouncedFeed>>,
     changed: Arc<Notify>,
 }
 
@@ -348,14 +337,9 @@ impl Subscriber {
     /// Has the subscription written unless it was cancelled, and the feed polled if it relied on a hub no longer
     /// trusted.
     async fn note_change(&self, cancel: &CancellationToken) {
-        let (name, now) = (self.name(), self.context.clock.now());
-        let is_given_up = || cancel.is_cancelled();
+        let (name, is_given_up) = (self.name(), || cancel.is_cancelled());
         self.context.table.remember_unless(&name, &self.cell, Duration::ZERO, is_given_up);
-        let wanted = self.cell.lock().revoke_reliance(now);
-        if let Some(wanted) = wanted {
-            // The receiver is gone if polling has stopped.
-            let _ = self.announcement_sender.send(vec![wanted]).await;
-        }
+        self.context.command(move |it| it.watch_hub(&name)).await;
     }
 }
 
