@@ -13,7 +13,7 @@ use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedRecord, PollState, Time};
 use tidegate_status::{
     EventCounts, FeedSummary, FinishedPoll, FinishedProbe, POLLS_KEPT, PROBES_KEPT, ParsedNote,
-    PollEnding, PollFailure, PollStatus, PollTotals, RejectedPushes,
+    PollEnding, PollFailure, PollStatus, PollTotals, RejectedPushes, ScheduledPoll,
 };
 use tidegate_store::ChangedFeeds;
 use tokio::sync::Notify;
@@ -33,12 +33,12 @@ pub(super) struct FeedPolling {
     pub(super) probing: bool,
     pub(super) next: Option<PlannedPoll>,
     /// When polling began; `None` while paused.
-    since: Option<Time>,
+    pub(super) since: Option<Time>,
     /// The interval in seconds as of the last successful poll.
     interval: u32,
     last_read: Option<Time>,
     /// The failure of the last poll; `None` if it succeeded.
-    failure: Option<Box<PollFailure>>,
+    pub(super) failure: Option<Box<PollFailure>>,
     /// The last probes for missing items, newest first.
     probes: Vec<FinishedProbe>,
     /// Whether a push waits in the commands of the polling task.
@@ -91,11 +91,6 @@ impl FeedPolling {
         self.log.push(note);
     }
 
-    /// Marks the feed as polled from `now` on.
-    pub(super) const fn begin(&mut self, now: Time) {
-        self.since = Some(now);
-    }
-
     /// Marks the feed as paused and discards its runtime state.
     pub(super) fn pause(&mut self) {
         (self.probing, self.next, self.since) = (false, None, None);
@@ -121,16 +116,6 @@ impl FeedPolling {
         self.next.replace(next)
     }
 
-    /// Records a failure without a poll.
-    pub(super) fn fail(&mut self, failure: PollFailure) {
-        self.failure = Some(Box::new(failure));
-    }
-
-    /// The failure of the last poll; `None` if it succeeded.
-    pub(super) fn failure(&self) -> Option<&PollFailure> {
-        self.failure.as_deref()
-    }
-
     pub(super) fn summarize(&self) -> FeedSummary {
         let read = self.last_read.or(self.since);
         let interval = Duration::from_secs(u64::from(self.interval));
@@ -140,19 +125,21 @@ impl FeedPolling {
             is_in_flight: self.live.running.is_some(),
             read,
             stale_after: read.map(|read| FeedSummary::stale_after(read, interval)),
-            error: self.failure().map(|failure| failure.error.clone()),
+            error: self.failure.as_ref().map(|failure| failure.error.clone()),
             ..FeedSummary::from(&self.memory.state)
         }
     }
 
     /// Describes the polling state in full.
     pub(super) fn describe(&self) -> PollStatus {
+        let describe =
+            |next: &PlannedPoll| ScheduledPoll { at: next.at, reason: next.reason.to_string() };
         let mut status = PollStatus {
             polls: self.log.polls(),
             document: self.document.as_deref().cloned(),
             same: self.memory.unchanged_observations,
-            next: self.next.as_ref().map(PlannedPoll::describe),
-            failure: self.failure().cloned(),
+            next: self.next.as_ref().map(describe),
+            failure: self.failure.as_deref().cloned(),
             last_read: self.last_read,
             probing: self.probing,
             probes: self.probes.clone().into(),

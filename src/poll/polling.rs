@@ -1,6 +1,8 @@
 //! One round of a feed: fetch, compare with the last document, judge, commit.
 
-use super::decide::{DecisionBasis, DecisionContext, decide_and_commit, evict_surplus};
+use super::decide::{
+    CommitProgress, DecisionBasis, DecisionContext, decide_and_commit, evict_surplus,
+};
 use super::error::RoundError;
 use super::feeds::FeedTable;
 use super::host_queue::HostQueue;
@@ -17,13 +19,10 @@ use super::{PollSettings, sharing};
 use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tidegate_core::clock::Clock;
-use tidegate_core::model::{
-    EventKind, FeedRecord, FeedState, Hold, Revision, ShownAddress, Tick, Time,
-};
+use tidegate_core::model::{FeedRecord, FeedState, Hold, ShownAddress, Tick, Time};
 use tidegate_core::sup::{SupAnnouncement, in_link};
 use tidegate_core::websub::{Discovery, HubLinks};
 use tidegate_judge::probe::ProbeScope;
@@ -84,12 +83,6 @@ pub struct PollContext {
 pub struct BackgroundTask {
     pub(super) task: JoinHandle<()>,
     pub(super) _cancel: DropGuard,
-}
-
-impl BackgroundTask {
-    pub fn is_over(&self) -> bool {
-        self.task.is_finished()
-    }
 }
 
 impl PollContext {
@@ -215,19 +208,6 @@ pub struct PollResult {
     pub pause: Option<PauseRequest>,
     /// Whether the publisher was not asked: the document came from a reader's request.
     pub is_from_reader: bool,
-}
-
-/// A judgement and its effect on the stored feed.
-pub(super) struct CommitProgress {
-    pub(super) judged: Judged,
-    pub(super) counts: BTreeMap<EventKind, u32>,
-    rewritten: u32,
-    /// The feed before the judgement.
-    before: Option<FeedState>,
-    /// The feed after the commit; `None` if nothing was committed.
-    pub(super) after: Option<FeedState>,
-    /// The pause that a host asked for in answer to a further request.
-    pub(super) pause: Option<PauseRequest>,
 }
 
 /// Makes one round of a feed and records what it learned in `memory`. `send`: called before the request goes out;
@@ -360,7 +340,7 @@ async fn judge_document(
         memory.note_turnover(turnover, now);
     }
     memory.update_rate(progress.is_shown(), state, now);
-    memory.note_hints(std::mem::take(&mut progress.judged.hints), now);
+    memory.schedule(now).hints = std::mem::take(&mut progress.judged.hints);
     memory.note_document(prints, full, delta || progress.judged.lacking, progress.revision());
     memory.compare_dates(&fetched.validators, progress.judged.newest);
     memory.note_answer(fetched, full, now);
@@ -394,7 +374,7 @@ fn admit_announcement(
     fetched: &Fetched,
     announcement: Option<SupAnnouncement>,
 ) -> Option<(SupAnnouncement, LeadScope)> {
-    let (leads, allow) = (&fetched.leads, &context.settings.load().allow_private);
+    let (leads, allow) = (&fetched.leads, &context.settings.load().hosts.allow_private);
     let is_admitted = |to: &Url| leads.admits(to, allow);
     let announcement = announcement
         .filter(|announcement| read_url(&announcement.document).as_ref().is_ok_and(is_admitted))?;
@@ -450,11 +430,6 @@ impl PollResult {
         }
     }
 
-    /// Whether items are missing that a probe may find, and nothing is held.
-    pub fn has_missing(&self) -> bool {
-        self.decision_due.is_some() && self.held.is_none()
-    }
-
     fn apply_commit(
         &mut self,
         progress: CommitProgress,
@@ -472,33 +447,6 @@ impl PollResult {
         self.decision_due = verdict.decision_due.or(ripens.map(by_wall_clock));
         self.until = state.and_then(|state| state.tick);
         (self.poll.counts, self.poll.rewritten) = (progress.counts, progress.rewritten);
-    }
-}
-
-impl CommitProgress {
-    /// Wraps a judgement before any commit.
-    pub(super) fn new(judged: Judged, before: Option<FeedState>) -> Self {
-        let (counts, rewritten) = (judged.verdict.counts(), judged.verdict.rewritten());
-        Self { judged, counts, rewritten, before, after: None, pause: None }
-    }
-
-    /// Returns the feed's current revision.
-    pub(super) fn revision(&self) -> Revision {
-        self.after.as_ref().or(self.before.as_ref()).map(|state| state.revision).unwrap_or_default()
-    }
-
-    fn is_shown(&self) -> bool {
-        let renders = |after: &FeedState| {
-            let before = self.before.as_ref().map(|before| before.render_revision);
-            before != Some(after.render_revision)
-        };
-        self.after.as_ref().is_some_and(|after| renders(after) || !self.counts.is_empty())
-    }
-
-    /// Returns how much of the document was new; `None` if that tells nothing about missed items.
-    fn turnover(&self) -> Option<Turnover> {
-        let before = self.before.as_ref().filter(|_| self.judged.full)?;
-        Turnover::between(before, self.after.as_ref()?, &self.counts)
     }
 }
 

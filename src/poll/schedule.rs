@@ -10,7 +10,6 @@ use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedOptions, Time, UpdateHints};
 use tidegate_core::pause::GrowingPause;
 use tidegate_net::fetch::Retry;
-use tidegate_status::ScheduledPoll;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Builds the reason of an interval from the seconds that a publisher asks for.
@@ -74,9 +73,9 @@ const GAP_LIMIT: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How often a feed changes, as observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct UpdateRate {
-    last_change: Time,
+    pub last_change: Time,
     /// The usual time between two changes; recent gaps weigh most.
-    gap: Option<Duration>,
+    pub gap: Option<Duration>,
 }
 
 impl UpdateRate {
@@ -85,27 +84,12 @@ impl UpdateRate {
         Self { last_change: time, gap: None }
     }
 
-    /// Restores a stored rate ([`UpdateRate::parts`]); a future time counts as now.
-    pub fn from_last_change(last_change: Time, gap: Option<Duration>, now: Time) -> Self {
-        Self { last_change: last_change.min(now), gap }
-    }
-
-    /// Returns the last change and the usual time between two.
-    pub const fn parts(self) -> (Time, Option<Duration>) {
-        (self.last_change, self.gap)
-    }
-
     /// Returns the rate after an observed change at `now`.
     #[must_use]
     pub fn after_change(self, now: Time) -> Self {
         let latest = now.since(self.last_change).min(GAP_LIMIT);
         let gap = self.gap.map_or(latest, |gap| (gap.min(GAP_LIMIT) + latest) / 2);
         Self { last_change: now, gap: Some(gap) }
-    }
-
-    /// Returns the usual time between changes, or the time since the last change if that is longer.
-    fn time_between_changes(self, now: Time) -> Duration {
-        self.gap.unwrap_or_default().max(now.since(self.last_change))
     }
 }
 
@@ -162,7 +146,8 @@ impl FeedSchedule<'_> {
         announced_by: Option<IntervalReason>,
         now: Time,
     ) -> PlannedPoll {
-        let between_changes = self.rate.time_between_changes(now);
+        let UpdateRate { last_change, gap } = self.rate;
+        let between_changes = gap.unwrap_or_default().max(now.since(last_change));
         let (steady, turnover) = (between_changes / POLLS_PER_CHANGE, self.turnover(now));
         let own = self.bounds.clamp(steady.min(turnover));
         let requested = self
@@ -421,11 +406,6 @@ impl PlannedPoll {
     /// Plans a poll with a sentence as its reason.
     pub fn new(at: Time, reason: impl Into<Cow<'static, str>>) -> Self {
         Self { at, reason: PollReason::Text(reason.into()) }
-    }
-
-    /// Puts the plan into words.
-    pub fn describe(&self) -> ScheduledPoll {
-        ScheduledPoll { at: self.at, reason: self.reason.to_string() }
     }
 }
 

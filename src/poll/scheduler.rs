@@ -14,7 +14,6 @@ mod rounds;
 
 use self::ownership::OwnedFeeds;
 use self::rounds::Done;
-use super::PollSettings;
 use super::error::PollError;
 use super::feeds::FeedPolling;
 use super::politeness::HostRank;
@@ -117,7 +116,7 @@ impl PollScheduler {
                     Some(command) => command(&mut self),
                     None => break,
                 },
-                () = self.context.hosts.changed() => {}
+                () = self.context.hosts.changed.notified() => {}
                 () = sleep_until(wake) => {}
             }
         }
@@ -139,10 +138,6 @@ impl PollScheduler {
         }
     }
 
-    fn settings(&self) -> Arc<PollSettings> {
-        self.context.settings.load_full()
-    }
-
     /// Reads or changes a polled feed; `None` if it is not polled.
     fn with_feed<T>(
         &self,
@@ -159,7 +154,7 @@ impl PollScheduler {
         let (at, is_stopped) = (next.at, stopped.is_some());
         let old = self.with_feed(name, |feed| match stopped {
             Some(failure) => {
-                feed.fail(failure);
+                feed.failure = Some(Box::new(failure));
                 None
             }
             None => feed.plan(next),

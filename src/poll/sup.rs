@@ -81,9 +81,13 @@ impl SupReader {
             return Ok(None);
         };
         self.request = next;
-        let mut news = SupNews { period: document.period, ..SupNews::default() };
-        if let Some((period, address)) = self.find_better(&document) {
-            (self.request, news.period) = (request(address, leads.clone()), period);
+        let SupDocument { period, available, .. } = &document;
+        let mut news = SupNews { period: *period, ..SupNews::default() };
+        // The shortest period that is long enough is read from now on, or else the longest.
+        let longer = self.least.and_then(|least| available.range(whole_seconds(least)..).next());
+        let better = longer.or(available.last_key_value().filter(|_| self.least.is_some()));
+        if let Some((other, address)) = better.filter(|(other, _)| *other != period) {
+            (self.request, news.period) = (request(address, leads.clone()), *other);
         }
         let known = self.follower.known().unwrap_or(document.updated);
         // Each document has a longer period than the one before.
@@ -135,15 +139,6 @@ impl SupReader {
         let late = FetchError::Timeout { what: "send its SUP documents", limit: READ_TIME };
         timeout_at(end, reading).await.unwrap_or(Err(late))
     }
-
-    /// Returns the period and address of a document to read instead of this one: the shortest period not below the
-    /// least, or else the longest.
-    fn find_better<'d>(&self, document: &'d SupDocument) -> Option<(u32, &'d String)> {
-        let SupDocument { period, available, .. } = document;
-        let longer = available.range(whole_seconds(self.least?)..).next();
-        let better = longer.or(available.last_key_value()).filter(|(other, _)| *other != period);
-        better.map(|(period, address)| (*period, address))
-    }
 }
 
 /// The most SUP documents followed; feeds of further ones are polled individually.
@@ -172,7 +167,8 @@ pub struct SupSource {
     feeds: BTreeMap<SupId, BTreeSet<FeedName>>,
     /// Since when all changes are known to be listed, and when it was last read.
     read: Option<(Instant, Instant)>,
-    period: Option<Duration>,
+    /// Its period, in seconds.
+    period: Option<u32>,
     failures: u32,
 }
 
@@ -186,16 +182,14 @@ pub async fn follow(context: Arc<PollContext>, mut reader: SupReader, source: Sh
         // Limited, so that polls keep enough slots.
         let Ok(reading) = context.documents.acquire().await else { return };
         let slot = context.hosts.slot(&reader.request.url, HostRank::Announcement);
-        let slot = match timeout(HOST_WAIT, slot).await.unwrap_or(Err(Duration::ZERO)) {
-            Ok(slot) => slot,
-            Err(left) => {
-                drop(reading);
-                sleep(left.max(FLOOR)).await;
-                continue;
-            }
-        };
+        let slot = timeout(HOST_WAIT, slot).await.unwrap_or(Err(Duration::ZERO));
+        if let Err(left) = slot {
+            drop(reading);
+            sleep(left.max(FLOOR)).await;
+            continue;
+        }
         reader.keep_only(source.lock().feeds.keys().cloned().collect());
-        reader.least = Some(context.settings.load().min_interval);
+        reader.least = Some(context.settings.load().bounds.min());
         let begun = Instant::now();
         let read = reader.read(&context.fetch(), context.clock.now()).await;
         drop((slot, reading));
@@ -291,7 +285,7 @@ impl Drop for FollowedFeed {
 
 impl SupSource {
     fn period(&self) -> Duration {
-        self.period.unwrap_or(Duration::from_secs(60))
+        Duration::from_secs(u64::from(self.period.unwrap_or(60)))
     }
 
     /// Returns how long after a poll found a change the document may still list it.
@@ -312,9 +306,7 @@ impl SupSource {
         if let Some(error) = &news.unread {
             tracing::warn!(%error, "a SUP document of a longer period was not read");
         }
-        if news.period > 0 {
-            self.period = Some(Duration::from_secs(u64::from(news.period)));
-        }
+        self.period = Some(news.period).filter(|period| *period > 0).or(self.period);
         self.failures = 0;
         let (since, now) = (self.read.map(|(since, _)| since), Instant::now());
         self.read = Some((since.filter(|_| news.missed.is_none()).unwrap_or(now), now));

@@ -51,7 +51,7 @@ impl PollScheduler {
                 // Cancel the round in flight: its answer belongs to the old credentials.
                 (running.cancel, running.asked_otherwise) = (None, true);
             }
-            Some((is_asked_otherwise, is_running, !feed.memory.was_polled()))
+            Some((is_asked_otherwise, is_running, feed.memory.state.schedule.is_none()))
         });
         let Some((is_asked_otherwise, is_running, is_new)) = known.flatten() else {
             let last = self.last_round(&name);
@@ -78,11 +78,6 @@ impl PollScheduler {
         let name = record.name.clone();
         self.put(record, oneshot::channel().0);
         self.poll_now(&name, reply);
-    }
-
-    /// Stops polling a feed for good.
-    pub(crate) fn remove(&mut self, name: &FeedName, reply: oneshot::Sender<()>) {
-        self.depart(name, Departure::Removed, reply);
     }
 
     /// Starts or stops the walk through a feed's older documents, as an operator orders.
@@ -157,7 +152,7 @@ impl PollScheduler {
 
     /// Applies changed settings and services (HTTP clients) to every polled feed.
     pub(crate) fn reconfigure(&mut self) {
-        self.context.hosts.reconfigure(self.settings().host_rules());
+        self.context.hosts.reconfigure(self.context.settings.load().hosts.clone());
         for (name, _) in &self.context.table.all() {
             self.resume_hub(name);
             self.watch_hub(name);
@@ -171,7 +166,7 @@ impl PollScheduler {
         let is_mendable = |failure: &PollFailure| failure.blame == FetchBlame::Operator;
         let is_mended = self.with_feed(name, |feed| {
             let waits = feed.next.is_some() && feed.live.in_line.is_none();
-            waits && feed.failure().is_some_and(is_mendable)
+            waits && feed.failure.as_deref().is_some_and(is_mendable)
         });
         if is_mended == Some(true) {
             let reason = "its last failure was one of configuration, which was read again";
@@ -183,7 +178,7 @@ impl PollScheduler {
     fn bring_forward(&mut self, name: &FeedName) {
         let now = self.context.clock.now();
         let max = self.with_feed(name, |feed| {
-            let max = self.settings().bounds(&feed.record.options).max();
+            let max = self.context.settings.load().bounds.of(&feed.record.options).max();
             feed.next.as_ref().is_some_and(|next| next.at > now.plus(max)).then_some(max)
         });
         if let Some(max) = max.flatten() {

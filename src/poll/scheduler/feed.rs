@@ -87,7 +87,7 @@ pub(crate) struct RunningPoll {
 
 /// Why a feed leaves polling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Departure {
+pub(crate) enum Departure {
     /// The operator paused it; its state is retained.
     Paused,
     Removed,
@@ -151,7 +151,7 @@ impl PollScheduler {
         let has_others = self.owned.as_ref().is_some_and(|it| it.gateways.live().len() > 1);
         let (step, most) = match has_others {
             true => TAKEOVER_SPREAD,
-            false => (Duration::from_millis(100), self.settings().min_interval),
+            false => (Duration::from_millis(100), self.context.settings.load().bounds.min()),
         };
         let spread = step.saturating_mul(u32::try_from(active).unwrap_or(u32::MAX)).min(most);
         let basis = ResumeBasis { now, back, reason: "it was due when polling began", spread };
@@ -198,7 +198,7 @@ impl PollScheduler {
             self.context.hosts.pause(&PauseRequest { address: pause.address.clone(), wait });
         }
         let pending = pending.map(|at| self.context.decisions.by_wall_clock(at, now));
-        let bounds = self.settings().bounds(&record.options);
+        let bounds = self.context.settings.load().bounds.of(&record.options);
         let next = first.or_else(|| memory.resume(bounds, pending, now));
         // At the last stop, a reader's request had added this feed and awaited its first poll.
         let is_awaited = next.is_none() && record.on_demand.is_some();
@@ -255,11 +255,11 @@ impl PollScheduler {
         });
         let mut feed = cell.lock();
         (feed.record, feed.live.last) = (record, last);
-        feed.begin(now);
+        feed.since = Some(now);
     }
 
     /// Stops polling a feed; replies once its round in flight has ended.
-    pub(super) fn depart(
+    pub(crate) fn depart(
         &mut self,
         name: &FeedName,
         departure: Departure,
@@ -328,7 +328,7 @@ impl PollScheduler {
             *walk = Some(Box::new(Backfill::begin(now)));
         }
         let is_walking = walk.as_ref().is_some_and(|walk| walk.is_walking());
-        if is_walking && feed.live.walking.as_ref().is_none_or(|walk| walk.is_over()) {
+        if is_walking && feed.live.walking.as_ref().is_none_or(|walk| walk.task.is_finished()) {
             let (context, followed) = (Arc::clone(&self.context), Arc::clone(&cell));
             let walking = |cancel| walk::take_steps(context, followed, later, cancel);
             feed.live.walking = Some(Box::new(self.context.spawn_background(walking)));

@@ -58,7 +58,7 @@ impl PollScheduler {
     /// Continues a stored subscription when polling of the feed begins or the settings change.
     pub(super) fn resume_hub(&mut self, name: &FeedName) {
         let Some(subscription) = self.with_hub(name, |it| it.clone()) else { return };
-        let settings = self.settings();
+        let settings = self.context.settings.load();
         // Drop a subscription whose hub can no longer reach this gateway, or that is no longer wanted.
         if !settings.is_reached_by(subscription.address()) {
             self.leave_hub(name);
@@ -80,7 +80,7 @@ impl PollScheduler {
     fn begin_anew(&mut self, name: &FeedName, found: &Discovery) {
         let now = self.context.clock.now();
         self.leave_hub(name);
-        let settings = self.settings();
+        let settings = self.context.settings.load();
         let (Some(keys), Some(reach)) = (subscribe::mint(name), &settings.reach) else {
             return;
         };
@@ -96,7 +96,7 @@ impl PollScheduler {
         let mut found = found.clone();
         // Ignore hubs that cannot reach this gateway.
         if let Some(found) = &mut found {
-            let settings = self.settings();
+            let settings = self.context.settings.load();
             found.hubs.retain(|hub| settings.is_reached_by(hub));
         }
         let Some(found) = found.filter(|found| !found.hubs.is_empty()) else {
@@ -141,7 +141,7 @@ impl PollScheduler {
         let Some(cell) = self.context.table.live(name) else { return };
         let mut feed = cell.lock();
         let Some(token) = feed.with_hub(|it| it.keys.token.clone()) else { return };
-        if feed.live.subscribing.as_ref().is_some_and(|asking| !asking.task.is_over()) {
+        if feed.live.subscribing.as_ref().is_some_and(|asking| !asking.task.task.is_finished()) {
             return feed.wake_hub();
         }
         let (context, cell) = (Arc::clone(&self.context), Arc::clone(&cell));
@@ -153,10 +153,14 @@ impl PollScheduler {
 
     /// Answers a hub that calls the callback of `token`: the challenge, an empty text for a denial, or `None` if the
     /// subscription was not requested.
-    pub(crate) fn called(&mut self, token: &str, said: &Verification) -> Option<String> {
+    pub(crate) fn called(
+        &mut self,
+        name: &FeedName,
+        token: &str,
+        said: &Verification,
+    ) -> Option<String> {
         let now = self.context.clock.now();
-        let name = subscribe::feed_of_token(token)?;
-        let reply = self.with_hub(&name, |it| {
+        let reply = self.with_hub(name, |it| {
             if it.keys.token != token {
                 return None;
             }
@@ -173,25 +177,27 @@ impl PollScheduler {
             Some(answer)
         });
         let answer = reply??;
-        self.hub_changed(&name);
+        self.hub_changed(name);
         Some(answer)
     }
 
     /// Polls a feed because its hub pushed an update, whatever its schedule says; no sooner after its last poll than
     /// [`PUSH_PAUSE`] allows.
-    pub(crate) fn pushed(&mut self, token: &str) {
-        let Some(name) = subscribe::feed_of_token(token) else { return };
+    pub(crate) fn pushed(&mut self, name: &FeedName, token: &str) {
         let now = self.context.clock.now();
-        let pause = self.with_feed(&name, |feed| {
+        let pause = self.with_feed(name, |feed| {
             feed.waits_for_push = false;
             let is_own = |it: &mut HubSubscription| it.keys.token == token;
             let pushed = |it: &mut HubSubscription| is_own(it).then(|| subscriber::pushed(it, now));
             let told = feed.with_hub(pushed).flatten()?;
             feed.live.told = feed.live.told.max(told);
-            Some(feed.live.push_pause(self.settings().bounds(&feed.record.options).min()))
+            Some(
+                feed.live
+                    .push_pause(self.context.settings.load().bounds.of(&feed.record.options).min()),
+            )
         });
         if let Some(pause) = pause.flatten() {
-            self.poll_soon(&name, pause, Duration::ZERO, "its hub told of a change");
+            self.poll_soon(name, pause, Duration::ZERO, "its hub told of a change");
         }
     }
 

@@ -53,7 +53,7 @@ impl PollScheduler {
         if feed.live.running.is_some() {
             return;
         }
-        let is_probing = !feed.live.probing.as_ref().is_none_or(|it| it.is_over());
+        let is_probing = !feed.live.probing.as_ref().is_none_or(|it| it.task.is_finished());
         feed.live.in_line = None;
         let told = std::mem::take(&mut feed.live.told);
         feed.live.polled = Some(at);
@@ -102,7 +102,10 @@ impl PollScheduler {
                 let polled = round(&context, &record, &mut memory, send, &token);
                 let result = polled.instrument(polling).await;
                 let mut plan = None;
-                if !is_probing && result.as_ref().is_ok_and(PollResult::has_missing) {
+                // Items are missing that a probe may find, and nothing is held.
+                let may_probe =
+                    |found: &PollResult| found.decision_due.is_some() && found.held.is_none();
+                if !is_probing && result.as_ref().is_ok_and(may_probe) {
                     plan = Box::pin(probe::plan(&context, &record)).await;
                 }
                 Some((result, plan))
@@ -193,8 +196,8 @@ impl PollScheduler {
         let (took, asked_for) = (running.since.elapsed(), running.slot.is_none());
         let note = summarize_poll(&record, running.at, took, asked_for, &result);
         let kind = |failure: &PollFailure| (failure.blame, failure.status);
-        let as_before =
-            failed_before > 0 && feed.failure().map(kind) == note.failure.as_ref().map(kind);
+        let as_before = failed_before > 0
+            && feed.failure.as_deref().map(kind) == note.failure.as_ref().map(kind);
         let failed_until = if is_substitute { 0 } else { failed_before };
         log_poll(&record, &note, &result, (failed_until, as_before));
         // The walk and the hub subscription changed during the round; keep their current states.
@@ -240,7 +243,7 @@ impl PollScheduler {
         now: Time,
     ) -> PlannedPoll {
         let record = &feed.record;
-        let bounds = self.settings().bounds(&record.options);
+        let bounds = self.context.settings.load().bounds.of(&record.options);
         // Committing may have taken long, and the clock may have been set back meanwhile.
         let answered = result.as_ref().map_or(now, |found| found.answered.min(now));
         let next = match result {

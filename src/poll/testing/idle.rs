@@ -75,7 +75,7 @@ impl IdlePolling {
         let cell =
             context.table.insert(Arc::new(record.clone()), FeedMemory::from_stored(state, now));
         let mut feed = cell.lock();
-        feed.begin(now);
+        feed.since = Some(now);
         let mut document = status.document;
         for poll in status.polls.into_iter().rev() {
             context.table.totals.lock().add(&poll);
