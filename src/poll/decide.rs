@@ -4,7 +4,7 @@ use super::PollSettings;
 use super::error::RoundError;
 use super::judge::{DocumentJudge, JudgeError, Judged, LedgerReader};
 use super::memory::{NO_PRINTS, Turnover};
-use super::permits::{JudgeCost, is_large_ledger};
+use super::permits::{count_large, is_large_ledger};
 use super::polling::PollContext;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -215,13 +215,6 @@ pub(super) struct DecisionBasis {
     pub(super) is_unsettled: bool,
 }
 
-impl DecisionBasis {
-    /// Decides without a document over the unsettled items.
-    pub(super) fn unsettled() -> Self {
-        Self { is_unsettled: true, ..Self::default() }
-    }
-}
-
 /// Decides over the newest snapshot and commits; repeats if the feed changed meanwhile. The last attempts hold the
 /// feed's lock.
 pub(super) async fn decide_and_commit(
@@ -235,8 +228,7 @@ pub(super) async fn decide_and_commit(
     + 'static,
 ) -> Result<CommitProgress, RoundError> {
     let decide: Arc<Decide> = Arc::new(decide);
-    let cost = estimate_cost(context, feed, &basis).await?;
-    let JudgeCost::Large(entries) = cost else {
+    let Some(entries) = estimate_cost(context, feed, &basis).await? else {
         return decide_until_committed(context, feed, now, &basis, false, decide).await;
     };
     // Held until the commit.
@@ -249,12 +241,13 @@ pub(super) async fn decide_and_commit(
     progress
 }
 
-/// Estimates the cost of judging; on a blocking thread for long documents.
+/// Returns the approximate number of entries of a document whose judgement takes the permit of large ones; `None` for
+/// others. Counts those of long documents on a blocking thread.
 async fn estimate_cost(
     context: &PollContext,
     feed: &FeedRecord,
     basis: &DecisionBasis,
-) -> Result<JudgeCost, RoundError> {
+) -> Result<Option<usize>, RoundError> {
     let state = context.store.state(&feed.name).await?;
     let mut has_index = false;
     if basis.is_unsettled && state.as_ref().is_some_and(is_large_ledger) {
@@ -266,7 +259,7 @@ async fn estimate_cost(
     }
     let document = basis.document.clone();
     let is_long = document.len() > 64 * 1024;
-    let estimate = move || JudgeCost::estimate(state.as_ref(), &document, has_index);
+    let estimate = move || count_large(state.as_ref(), &document, has_index);
     if !is_long {
         return Ok(estimate());
     }

@@ -2,7 +2,7 @@
 //! document. Pure.
 
 use super::schedule::{
-    Bounds, FeedSchedule, LastResult, PlannedPoll, SELDOM_EVERY, UpdateRate, allowed_from, phase,
+    Bounds, FeedSchedule, PlannedPoll, SELDOM_EVERY, UpdateRate, allowed_from, phase,
 };
 use std::time::Duration;
 use tidegate_core::model::{
@@ -352,7 +352,7 @@ impl FeedMemory {
             Some((at, why)) => (PlannedPoll::new(*at, why.clone()), bounds.max().max(SELDOM_EVERY)),
             None => {
                 let plan = self.plan(bounds, now);
-                (plan.next(LastResult::Read(pending, None), schedule.polled), bounds.max())
+                (plan.after_reading(pending, None, schedule.polled), bounds.max())
             }
         };
         // A time written with a wrong clock must not stop the feed.

@@ -29,28 +29,18 @@ pub const LARGE_ENTRIES: usize = 10_000;
 /// Marks of an entry: its start tag, with or without a prefix, or its id in JSON.
 const ENTRY_SIGNS: [&[u8]; 6] = [b"<item", b":item", b"<entry", b":entry", b"<outline", b"\"id\""];
 
-/// The estimated cost of judging a document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum JudgeCost {
-    Usual,
-    /// Much memory and time; the approximate number of entries in the document.
-    Large(usize),
-}
-
-impl JudgeCost {
-    /// Estimates the cost of comparing a document with its feed. `has_index`: only the needed part of the feed's ledger
-    /// is read.
-    pub fn estimate(state: Option<&FeedState>, document: &[u8], has_index: bool) -> Self {
-        let entries = entries(document);
-        let items = state.map_or(0, |state| match has_index {
-            true => u64::from(state.current),
-            false => ledger_size(state),
-        });
-        let is_large = document.len() > LARGE_BYTES
-            || entries > LARGE_ENTRIES
-            || items > u64::try_from(LARGE_ENTRIES).unwrap_or(u64::MAX);
-        if is_large { Self::Large(entries) } else { Self::Usual }
-    }
+/// Returns the approximate number of entries of a document if comparing it with its feed takes much memory and time;
+/// `None` if it does not. `has_index`: only the needed part of the feed's ledger is read.
+pub fn count_large(state: Option<&FeedState>, document: &[u8], has_index: bool) -> Option<usize> {
+    let entries = entries(document);
+    let items = state.map_or(0, |state| match has_index {
+        true => u64::from(state.current),
+        false => ledger_size(state),
+    });
+    let is_large = document.len() > LARGE_BYTES
+        || entries > LARGE_ENTRIES
+        || items > u64::try_from(LARGE_ENTRIES).unwrap_or(u64::MAX);
+    is_large.then_some(entries)
 }
 
 /// Returns the number of items in the feed's ledger.
@@ -273,15 +263,13 @@ mod tests {
     fn entries_are_counted_in_every_format() {
         let many = LARGE_ENTRIES + 1;
         for entry in ["<item>a</item>", "<a:entry/>", "{\"id\":1},", "<outline text='a'/>"] {
-            let estimate = |count| JudgeCost::estimate(None, entry.repeat(count).as_bytes(), false);
-            let large = estimate(many);
-            assert!(matches!(large, JudgeCost::Large(entries) if entries >= many), "{entry}");
-            assert_eq!(estimate(many / 2), JudgeCost::Usual);
+            let estimate = |count| count_large(None, entry.repeat(count).as_bytes(), false);
+            assert!(estimate(many).is_some_and(|entries| entries >= many), "{entry}");
+            assert_eq!(estimate(many / 2), None);
         }
         let wide: Vec<u8> = "<item/>".repeat(many * 5).bytes().flat_map(|byte| [byte, 0]).collect();
-        assert!(matches!(JudgeCost::estimate(None, &wide, false), JudgeCost::Large(_)));
-        let long = JudgeCost::estimate(None, &[b' '; LARGE_BYTES + 1], false);
-        assert!(matches!(long, JudgeCost::Large(0)));
+        assert!(count_large(None, &wide, false).is_some());
+        assert_eq!(count_large(None, &[b' '; LARGE_BYTES + 1], false), Some(0));
     }
 
     #[test]
@@ -290,8 +278,8 @@ mod tests {
         state.living = u32::MAX;
         state.current = 20;
         assert!(is_large_ledger(&state));
-        assert_eq!(JudgeCost::estimate(Some(&state), b"<item/>", true), JudgeCost::Usual);
-        assert_eq!(JudgeCost::estimate(Some(&state), b"<item/>", false), JudgeCost::Large(1));
+        assert_eq!(count_large(Some(&state), b"<item/>", true), None);
+        assert_eq!(count_large(Some(&state), b"<item/>", false), Some(1));
     }
 
     #[tokio::test(start_paused = true)]

@@ -262,14 +262,14 @@ impl Poller {
         }
         // Reserve the place before marking the feed. Otherwise another push could see the mark of one that is then
         // refused, and be reported as taken.
-        let is_marked = || cell.as_ref().is_some_and(|cell| cell.lock().waits_for_push);
+        let is_marked = || cell.as_ref().is_some_and(|cell| cell.lock().live.waits_for_push);
         match self.commands.try_reserve() {
             Ok(_) if is_marked() => PushResult::Taken,
             Ok(reserved) => {
                 if let Some(cell) = &cell {
                     let mut polling = cell.lock();
                     // If the feed was paused meanwhile, nothing would clear the mark.
-                    polling.waits_for_push = !polling.is_paused();
+                    polling.live.waits_for_push = !polling.is_paused();
                 }
                 let token = token.to_owned();
                 reserved.send(Box::new(move |it| match stored {

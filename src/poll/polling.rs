@@ -17,6 +17,7 @@ use super::silence::SilenceWatch;
 use super::subscribe::EndingCallbacks;
 use super::{PollSettings, sharing};
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use std::panic::AssertUnwindSafe;
@@ -302,7 +303,8 @@ async fn finish_unchanged(
     };
     let ripe = state.next_decision_at.is_some_and(|at| at <= context.decisions.running.now());
     if let Some(same) = same.filter(|_| ripe) {
-        let basis = DecisionBasis { asked_at: Some(asked_at), ..DecisionBasis::unsettled() };
+        let (document, asked_at) = (Bytes::new(), Some(asked_at));
+        let basis = DecisionBasis { document, asked_at, is_unsettled: true };
         let decided = decide_and_commit(context, feed, now, basis, move |judge, observation, _| {
             let verdict = judge.decide_pending(observation, same)?;
             Ok(Judged { verdict, full: true, ..Judged::default() })

@@ -83,12 +83,12 @@ pub(super) async fn run(
             if plan.items.is_empty() {
                 return;
             }
-            cell.lock().probing = true;
+            cell.lock().live.is_probing = true;
             unless_it_breaks(ask_and_commit(&context, &feed, &cell, &plan, &cancel)).await
         }
     };
     let mut polling = cell.lock();
-    polling.probing = false;
+    polling.live.is_probing = false;
     match asked {
         Ok(note) => polling.add_probe(note),
         Err(RoundError::Cancelled | RoundError::Overtaken) => {}

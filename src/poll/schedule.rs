@@ -93,20 +93,6 @@ impl UpdateRate {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum LastResult {
-    /// The feed was read: when a pending decision is due, and what announces its changes.
-    Read(Option<Time>, Option<IntervalReason>),
-    /// The poll failed: consecutive failures, and when to retry.
-    Failed(u32, Retry),
-    /// The feed is gone (410).
-    Gone {
-        failures: u32,
-        /// The most recent of them that were 410.
-        row: u32,
-    },
-}
-
 /// The basis for computing a feed's next poll.
 #[derive(Debug, Clone, Copy)]
 pub struct FeedSchedule<'a> {
@@ -122,25 +108,9 @@ pub struct FeedSchedule<'a> {
 }
 
 impl FeedSchedule<'_> {
-    /// Computes the poll after one that was answered or failed at `now`.
-    pub fn next(&self, after: LastResult, now: Time) -> PlannedPoll {
-        match after {
-            LastResult::Read(decision_due, announced_by) => {
-                self.after_reading(decision_due, announced_by, now)
-            }
-            LastResult::Failed(failures, retry) => {
-                self.after_failing(failures, retry, self.bounds.max, now)
-            }
-            LastResult::Gone { failures, row } => {
-                let gone = self.bounds.max.saturating_mul(row);
-                let seldom = if gone > SELDOM_AFTER { SELDOM_EVERY } else { Duration::ZERO };
-                self.after_failing(failures, Retry::Seldom, self.bounds.max.max(seldom), now)
-            }
-        }
-    }
-
-    /// Computes the poll after a successful one. `announced_by`: what announces the feed's changes.
-    fn after_reading(
+    /// Computes the poll after one that was answered at `now`. `decision_due`: when a pending decision is due;
+    /// `announced_by`: what announces the feed's changes.
+    pub fn after_reading(
         &self,
         decision_due: Option<Time>,
         announced_by: Option<IntervalReason>,
@@ -216,9 +186,12 @@ impl FeedSchedule<'_> {
         stated.max_by_key(|(requested, _)| *requested)
     }
 
-    /// Computes the poll after a failure, at most `most` from now.
-    fn after_failing(&self, failures: u32, retry: Retry, most: Duration, now: Time) -> PlannedPoll {
+    /// Computes the poll after `failures` consecutive ones. `gone`: how many of the most recent ones were 410.
+    pub fn after_failing(&self, failures: u32, retry: Retry, gone: u32, now: Time) -> PlannedPoll {
         let failures = failures.max(1);
+        let is_long_gone = self.bounds.max.saturating_mul(gone) > SELDOM_AFTER;
+        let seldom = if is_long_gone { SELDOM_EVERY } else { Duration::ZERO };
+        let most = self.bounds.max.max(seldom);
         let doubled = |first: Duration| {
             let pause = GrowingPause::doubling(first, self.bounds.max.max(first));
             self.bounds.clamp(pause.after(failures))
@@ -259,7 +232,7 @@ pub fn replay_interval(
     now: Time,
 ) -> Duration {
     let plan = FeedSchedule { feed, bounds, rate, half_life: None, hints, freshness: None };
-    plan.next(LastResult::Read(decision_due, None), now).at.since(now)
+    plan.after_reading(decision_due, None, now).at.since(now)
 }
 
 /// Returns when to poll for a decision due at `by`. A distant decision is also polled for half-way, so that changes

@@ -154,7 +154,7 @@ impl PollScheduler {
         let (at, is_stopped) = (next.at, stopped.is_some());
         let old = self.with_feed(name, |feed| match stopped {
             Some(failure) => {
-                feed.failure = Some(Box::new(failure));
+                feed.live.failure = Some(Box::new(failure));
                 None
             }
             None => feed.plan(next),
@@ -170,7 +170,7 @@ impl PollScheduler {
     fn unschedule(&mut self, name: &FeedName) {
         let old = self.with_feed(name, |feed| {
             feed.live.in_line = None;
-            feed.next.as_ref().map(|next| next.at)
+            feed.live.next.as_ref().map(|next| next.at)
         });
         if let Some(old) = old.flatten() {
             self.due.remove(&(old, name.clone()));
@@ -221,7 +221,7 @@ impl PollScheduler {
         let due = std::mem::take(&mut self.due).into_iter();
         self.due = due.map(|(at, name)| (at.minus(back), name)).collect();
         for (at, name) in &self.due {
-            self.with_feed(name, |feed| feed.next.iter_mut().for_each(|next| next.at = *at));
+            self.with_feed(name, |feed| feed.live.next.iter_mut().for_each(|next| next.at = *at));
         }
         for (_, cell) in self.context.table.all() {
             let mut feed = cell.lock();

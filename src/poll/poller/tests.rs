@@ -27,7 +27,7 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
         let mut memory = FeedMemory::new(&record(feed), NOW);
         let subscription = subscriber::begin(&found, keys, "http://g.example", None, NOW);
         memory.state.subscription = Some(Box::new(subscription));
-        context.table.insert(Arc::new(record(feed)), memory).lock().since = Some(NOW);
+        context.table.insert(Arc::new(record(feed)), memory).lock().live.since = Some(NOW);
     }
     let signature = Secret::new("secret").unwrap().sign(b"news");
     let push = async |feed: &str| {
@@ -46,22 +46,22 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
     let mut heard = |feed: &str| {
         let command = inbox.try_recv();
         command.map(|command| command(&mut scheduler)).is_ok()
-            && !context.table.get(&name(feed)).unwrap().lock().waits_for_push
+            && !context.table.get(&name(feed)).unwrap().lock().live.waits_for_push
     };
     assert_eq!((heard("ash"), heard("birch")), (true, false));
     assert_eq!(push("birch").await, PushResult::Taken, "sent again");
     assert_eq!((heard("birch"), heard("ash")), (true, false));
-    context.table.get(&name("ash")).unwrap().lock().pause();
+    context.table.get(&name("ash")).unwrap().lock().end_live();
     assert_eq!(push("ash").await, PushResult::Unknown, "it is not polled for the time being");
     assert!(!poller.is_callback("token.ash").await);
     // If the feed is paused between a push and its handling, no mark remains that later pushes would rely on.
     assert_eq!(push("birch").await, PushResult::Taken);
     let cell = context.table.get(&name("birch")).unwrap();
-    cell.lock().pause();
+    cell.lock().end_live();
     inbox.try_recv().unwrap()(&mut scheduler);
-    cell.lock().since = Some(NOW);
+    cell.lock().live.since = Some(NOW);
     assert_eq!(push("birch").await, PushResult::Taken);
-    assert!(cell.lock().waits_for_push && inbox.try_recv().is_ok(), "it is heard of");
+    assert!(cell.lock().live.waits_for_push && inbox.try_recv().is_ok(), "it is heard of");
 }
 
 /// However many large feeds are aged, they use the memory of one; other feeds do not wait for them.

@@ -165,8 +165,8 @@ impl PollScheduler {
     fn try_what_was_mended(&mut self, name: &FeedName) {
         let is_mendable = |failure: &PollFailure| failure.blame == FetchBlame::Operator;
         let is_mended = self.with_feed(name, |feed| {
-            let waits = feed.next.is_some() && feed.live.in_line.is_none();
-            waits && feed.failure.as_deref().is_some_and(is_mendable)
+            let waits = feed.live.next.is_some() && feed.live.in_line.is_none();
+            waits && feed.live.failure.as_deref().is_some_and(is_mendable)
         });
         if is_mended == Some(true) {
             let reason = "its last failure was one of configuration, which was read again";
@@ -179,7 +179,7 @@ impl PollScheduler {
         let now = self.context.clock.now();
         let max = self.with_feed(name, |feed| {
             let max = self.context.settings.load().bounds.of(&feed.record.options).max();
-            feed.next.as_ref().is_some_and(|next| next.at > now.plus(max)).then_some(max)
+            feed.live.next.as_ref().is_some_and(|next| next.at > now.plus(max)).then_some(max)
         });
         if let Some(max) = max.flatten() {
             let at = now.plus(Duration::from_secs(phase(name) % max.as_secs().max(1)));

@@ -20,6 +20,7 @@ use tidegate_core::model::{
 };
 use tidegate_core::websub::subscriber;
 use tidegate_net::fetch::PauseRequest;
+use tidegate_status::PollFailure;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -27,6 +28,15 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 /// The runtime state of a polled feed. There may be a million feeds, so rarely used parts are boxed.
 #[derive(Default)]
 pub(crate) struct LiveFeed {
+    /// When polling began; `None` while the feed is paused.
+    pub(crate) since: Option<Time>,
+    pub(crate) next: Option<PlannedPoll>,
+    /// The failure of the last poll; `None` if it succeeded.
+    pub(crate) failure: Option<Box<PollFailure>>,
+    /// Whether a push waits in the commands of the polling task.
+    pub(crate) waits_for_push: bool,
+    /// Whether a probe for missing items is running or waiting.
+    pub(crate) is_probing: bool,
     /// Its ticket while it waits in its host's line; dropping it leaves the line.
     pub(crate) in_line: Option<Arc<()>>,
     pub(crate) running: Option<Box<RunningPoll>>,
@@ -120,7 +130,7 @@ impl FeedPolling {
         self.live.running.as_ref().map(|it| &it.over).or(self.live.last.as_ref()).cloned()
     }
 
-    /// Discards the runtime state of a feed that is no longer polled. Returns the callers that wait for its polls.
+    /// Discards the runtime state of a feed, which is paused then. Returns the callers that wait for its polls.
     pub(crate) fn end_live(&mut self) -> Vec<CommandReply> {
         let last = self.last_round();
         let running = std::mem::take(&mut self.live).running;
@@ -255,7 +265,7 @@ impl PollScheduler {
         });
         let mut feed = cell.lock();
         (feed.record, feed.live.last) = (record, last);
-        feed.since = Some(now);
+        feed.live.since = Some(now);
     }
 
     /// Stops polling a feed; replies once its round in flight has ended.
@@ -293,17 +303,19 @@ impl PollScheduler {
         if matches!(departure, Departure::Paused | Departure::Removed) {
             self.leave_hub(name);
         }
-        let callers = self.with_feed(name, FeedPolling::end_live).unwrap_or_default();
-        answer(callers, &Err(PollError::Unknown));
-        if departure == Departure::Paused {
-            let now = self.context.clock.now();
-            let is_paused = self.with_feed(name, |feed| {
+        let now = self.context.clock.now();
+        let callers = self.with_feed(name, |feed| {
+            if departure == Departure::Paused {
                 // End the failure here: whether the feed still fails is unknown while it is paused.
                 let interruptions = &mut feed.memory.state.interruptions;
                 interruptions.note(InterruptionKind::Failed, None, now);
-                feed.pause();
-            });
-            if let Some(cell) = self.context.table.get(name).filter(|_| is_paused.is_some()) {
+            }
+            feed.end_live()
+        });
+        let was_polled = callers.is_some();
+        answer(callers.unwrap_or_default(), &Err(PollError::Unknown));
+        if departure == Departure::Paused {
+            if let Some(cell) = self.context.table.get(name).filter(|_| was_polled) {
                 self.context.table.remember(name, &cell, CHECKPOINT_EVERY);
             }
             return;

@@ -186,7 +186,7 @@ impl PollScheduler {
     pub(crate) fn pushed(&mut self, name: &FeedName, token: &str) {
         let now = self.context.clock.now();
         let pause = self.with_feed(name, |feed| {
-            feed.waits_for_push = false;
+            feed.live.waits_for_push = false;
             let is_own = |it: &mut HubSubscription| it.keys.token == token;
             let pushed = |it: &mut HubSubscription| is_own(it).then(|| subscriber::pushed(it, now));
             let told = feed.with_hub(pushed).flatten()?;

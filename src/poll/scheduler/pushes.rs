@@ -65,7 +65,7 @@ impl PollScheduler {
             let polled = feed.live.polled;
             let earliest = polled.map_or(now, |polled| polled.min(now).plus(pause));
             let at = earliest.max(now.plus(spread));
-            feed.next.as_ref().is_none_or(|next| next.at > at).then_some(at)
+            feed.live.next.as_ref().is_none_or(|next| next.at > at).then_some(at)
         });
         if let Some(at) = at.flatten() {
             self.schedule(name, PlannedPoll::new(at, reason));

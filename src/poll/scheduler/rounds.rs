@@ -13,7 +13,7 @@ use crate::memory::FeedMemory;
 use crate::politeness::{MAX_HOST_PAUSE, MAX_WAIT_IN_LINE};
 use crate::polling::{BROKE_OFF, PollResult, catch_panic, round, unless_it_breaks};
 use crate::probe;
-use crate::schedule::{Bounds, IntervalReason, LastResult, PlannedPoll};
+use crate::schedule::{Bounds, IntervalReason, PlannedPoll};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedRecord, HostPause, InterruptionKind, Time};
@@ -60,7 +60,7 @@ impl PollScheduler {
         let asked_for = slot.is_none();
         self.begun += 1;
         let (serial, last) = (self.begun, feed.live.last.take());
-        let planned = feed.next.take();
+        let planned = feed.live.next.take();
         let mut memory = Box::new(feed.memory.clone());
         let (record, token) = (Arc::clone(&feed.record), cancel.clone());
         let over = CancellationToken::new();
@@ -197,7 +197,7 @@ impl PollScheduler {
         let note = summarize_poll(&record, running.at, took, asked_for, &result);
         let kind = |failure: &PollFailure| (failure.blame, failure.status);
         let as_before = failed_before > 0
-            && feed.failure.as_deref().map(kind) == note.failure.as_ref().map(kind);
+            && feed.live.failure.as_deref().map(kind) == note.failure.as_ref().map(kind);
         let failed_until = if is_substitute { 0 } else { failed_before };
         log_poll(&record, &note, &result, (failed_until, as_before));
         // The walk and the hub subscription changed during the round; keep their current states.
@@ -249,8 +249,8 @@ impl PollScheduler {
         let next = match result {
             Ok(found) => {
                 memory.note_success(now);
-                let after = LastResult::Read(found.decision_due, announced_by);
-                let planned = memory.plan(bounds, answered).next(after, answered);
+                let plan = memory.plan(bounds, answered);
+                let planned = plan.after_reading(found.decision_due, announced_by, answered);
                 feed.live.replan(planned, bounds.min(), now)
             }
             // The publisher is not to blame: its document is simply fetched again.
@@ -323,11 +323,8 @@ fn plan_after_failure(
         memory.state.interruptions.note(InterruptionKind::Failed, Some(&words), running.at);
     }
     let failures = memory.state.failures;
-    let after = match error.retry() {
-        Retry::Seldom if is_gone => LastResult::Gone { failures, row: memory.state.gone },
-        retry => LastResult::Failed(failures, retry),
-    };
-    let next = memory.plan(bounds, now).next(after, now);
+    let plan = memory.plan(bounds, now);
+    let next = plan.after_failing(failures, error.retry(), memory.state.gone, now);
     let is_asked = error.retry() != Retry::Backoff && error.blame() != FetchBlame::Operator;
     // A 429 of a busy host concerns all its feeds. The feed soon waits in line again instead of backing off.
     let refused_for = error.pause(&record.url).map(|pause| pause.wait);
