@@ -230,7 +230,7 @@ pub(super) struct FeedTable {
     /// The feeds whose polling state changed, removed ones included.
     pub(super) changed: Arc<ChangedFeeds>,
     /// Lock order: never lock this while holding the lock of a feed.
-    unsaved: Mutex<UnsavedFeeds>,
+    pub(super) unsaved: Mutex<UnsavedFeeds>,
     /// Wakes the writer: there is more to write, or it is due sooner.
     pub(super) has_unsaved: Notify,
     /// Totals over all feeds, removed ones included.
@@ -271,10 +271,6 @@ impl FeedTable {
         feeds.iter().map(|(feed, cell)| (feed.clone(), Arc::clone(cell))).collect()
     }
 
-    pub(super) fn unsaved(&self) -> MutexGuard<'_, UnsavedFeeds> {
-        self.unsaved.lock()
-    }
-
     /// Has the state of a feed written after at most `within`.
     pub(super) fn remember(&self, feed: &FeedName, cell: &Arc<FeedCell>, within: Duration) {
         self.remember_unless(feed, cell, within, || false);
@@ -289,7 +285,7 @@ impl FeedTable {
         within: Duration,
         has_left: impl FnOnce() -> bool,
     ) {
-        let (mut unsaved, at) = (self.unsaved(), Instant::now() + within);
+        let (mut unsaved, at) = (self.unsaved.lock(), Instant::now() + within);
         if has_left() {
             return;
         }

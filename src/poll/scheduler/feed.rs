@@ -190,7 +190,7 @@ impl PollScheduler {
         let StoredFeed { record, state, pending } = stored;
         let ResumeBasis { now, back, reason, spread } = *basis;
         // A state not yet written is newer than the stored one.
-        let unsaved = self.context.table.unsaved().state(&record.name, now);
+        let unsaved = self.context.table.unsaved.lock().state(&record.name, now);
         let mut state = unsaved.filter(|state| state.url == record.url).or(state);
         if !is_polled(&record) {
             if let Some(state) = state.filter(|_| record.standing == FeedStanding::Paused) {
@@ -322,7 +322,7 @@ impl PollScheduler {
         }
         self.context.table.remove(name);
         if departure != Departure::Moved {
-            self.context.table.unsaved().feeds.remove(name);
+            self.context.table.unsaved.lock().feeds.remove(name);
         }
         if departure != Departure::Removed {
             self.context.attempts.forget(name);

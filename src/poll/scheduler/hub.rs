@@ -165,7 +165,7 @@ impl PollScheduler {
                 return None;
             }
             let answer = subscriber::called(it, said, now)?;
-            let hub = show_address(it.address());
+            let hub = ShownAddress::new(it.address(), None);
             match said {
                 Verification::Denied { .. } => {
                     tracing::info!(feed = %name, note = it.note, "a hub said no");
@@ -220,7 +220,7 @@ impl PollScheduler {
             let was_relied_on = it.trust.is_relied_on(now);
             let is_material = subscriber::polled(it, poll, now);
             if was_relied_on && let Some(until) = it.trust.distrusted_until {
-                let hub = show_address(it.address());
+                let hub = ShownAddress::new(it.address(), None);
                 tracing::info!(feed = %name, hub = hub.text(), %until, "a hub told of no change, and is not relied on");
             }
             (is_material, subscriber::covers(it, begun, now) && found.held.is_none())
@@ -329,7 +329,7 @@ impl Subscriber {
             let why = error.to_string().replace("the publisher", "the hub");
             let wait = if let Retry::After(wait) = error.retry() { Some(wait) } else { None };
             let now = self.context.clock.now();
-            let hub = show_address(&hub);
+            let hub = ShownAddress::new(&hub, None);
             tracing::info!(feed = %self.name(), hub = hub.text(), why, "a hub was not subscribed to");
             self.with(|it| subscriber::failed(it, &why, wait, now));
         }
@@ -365,9 +365,4 @@ async fn ask(
     let pause = asked.as_ref().err().and_then(|error| error.pause(&hub));
     pause.iter().for_each(|pause| context.hosts.pause(pause));
     asked
-}
-
-/// Returns the address of a hub as it may appear in the log.
-fn show_address(hub: &str) -> ShownAddress {
-    ShownAddress::new(hub, None)
 }
