@@ -5,7 +5,7 @@ use super::feed::{LiveFeed, RunningPoll};
 use super::hub::PUSH_PAUSE;
 use crate::feeds::FeedCell;
 use crate::polling::PollResult;
-use crate::schedule::{Bounds, IntervalReason, PlannedPoll, phase};
+use crate::schedule::{IntervalReason, PlannedPoll, phase};
 use crate::sup::{self, AnnouncedFeeds};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tidegate_status::PollEnding;
 
 impl PollScheduler {
     /// Polls the feeds that a SUP document names to be polled.
-    pub(crate) fn poll_announced(&mut self, wanted: AnnouncedFeeds) {
+    pub(crate) fn poll_announced(&mut self, wanted: &AnnouncedFeeds) {
         let now = self.context.clock.now();
         for name in &wanted.feeds {
             if let Some(reason) = wanted.lost {
@@ -37,9 +37,9 @@ impl PollScheduler {
     /// Polls a feed whose changes are no longer announced. Many may lose what announces them at once, so their polls
     /// are spread.
     pub(super) fn poll_uncovered(&mut self, name: &FeedName, reason: &'static str) {
-        let bounds = self
-            .with_feed(name, |feed| self.context.settings.load().bounds.of(&feed.record.options));
-        if let Some(least) = bounds.map(Bounds::min) {
+        let bounds = self.context.settings.load().bounds;
+        let least = self.with_feed(name, |feed| bounds.of(&feed.record.options).min());
+        if let Some(least) = least {
             let spread = Duration::from_secs(phase(name) % least.as_secs().max(1));
             self.poll_soon(name, least, spread, reason);
         }
