@@ -42,7 +42,7 @@ pub fn sup(data: &[u8]) {
     }
     let Ok(document) = sup::read(data) else { return };
     assert!(document.updated.since(document.since).as_secs() >= u64::from(document.period));
-    let mut follower = sup::Follower::new();
+    let mut follower = sup::Follower::default();
     follower.apply_document(&document);
     let again = follower.apply_document(&document);
     assert_eq!((again.updates.len(), again.standing), (0, sup::FollowerStatus::Complete));

@@ -8,7 +8,7 @@ use tidegate_core::model::{FeedName, FeedSource};
 use tidegate_core::websub::{Manner, Secret};
 use tidegate_net::fetch::{self, AllowPrivate, Fetch, FetchSettings, Services, read_url};
 use tidegate_poll::hub::{Calling, Hub, HubSettings};
-use tidegate_poll::{Pace, PollSettings, Reach};
+use tidegate_poll::{Bounds, HostRules, Pace, PollSettings, Reach};
 use tidegate_store::{Store, in_words};
 use url::{Host, Url};
 
@@ -72,13 +72,11 @@ pub(super) fn polling(config: &Config, public_url: &str) -> PollSettings {
         parallel: host.parallel,
     };
     let paces = config.hosts.iter().map(|(name, host)| (name.clone(), pace(host))).collect();
+    let (spacing, allow_private) = (polling.host_spacing, polling.allow_private.clone());
     PollSettings {
-        min_interval: polling.min_interval,
-        max_interval: polling.max_interval,
-        spacing: polling.host_spacing,
-        paces: Arc::new(paces),
+        bounds: Bounds::new(polling.min_interval, polling.max_interval),
+        hosts: HostRules { spacing, allow_private, paces: Arc::new(paces) },
         walk_pause: polling.walk_pause,
-        allow_private: polling.allow_private.clone(),
         window: publish.window,
         tombstones: publish.tombstones,
         versions_per_day: publish.versions_per_day,

@@ -3,18 +3,20 @@
 use super::PollSettings;
 use super::error::RoundError;
 use super::judge::{DocumentJudge, JudgeError, Judged, LedgerReader};
-use super::memory::NO_PRINTS;
-use super::permits::{JudgeCost, is_large_ledger};
-use super::polling::{CommitProgress, PollContext};
+use super::memory::{NO_PRINTS, Turnover};
+use super::permits::{count_large, is_large_ledger};
+use super::polling::PollContext;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{
-    Change, FeedName, FeedRecord, FeedState, Revision, Snapshot, Tick, Time,
+    Change, EventKind, FeedName, FeedRecord, FeedState, Revision, Snapshot, Tick, Time,
 };
 use tidegate_judge::record::{self, EVICTED_AT_ONCE, Observation};
+use tidegate_net::fetch::PauseRequest;
 use tidegate_store::{CommitError, FeedLock, FeedLocks, PinnedFeed, Store, StoreError};
 use tokio::runtime::Handle;
 use tracing::{Instrument as _, debug_span};
@@ -162,6 +164,41 @@ impl DecisionContext {
     }
 }
 
+/// A judgement and its effect on the stored feed.
+pub(super) struct CommitProgress {
+    pub(super) judged: Judged,
+    pub(super) counts: BTreeMap<EventKind, u32>,
+    pub(super) rewritten: u32,
+    /// The feed before the judgement.
+    pub(super) before: Option<FeedState>,
+    /// The feed after the commit; `None` if nothing was committed.
+    pub(super) after: Option<FeedState>,
+    /// The pause that a host asked for in answer to a further request.
+    pub(super) pause: Option<PauseRequest>,
+}
+
+impl CommitProgress {
+    /// Returns the feed's current revision.
+    pub(super) fn revision(&self) -> Revision {
+        self.after.as_ref().or(self.before.as_ref()).map(|state| state.revision).unwrap_or_default()
+    }
+
+    /// Whether readers see a change.
+    pub(super) fn is_shown(&self) -> bool {
+        let renders = |after: &FeedState| {
+            let before = self.before.as_ref().map(|before| before.render_revision);
+            before != Some(after.render_revision)
+        };
+        self.after.as_ref().is_some_and(|after| renders(after) || !self.counts.is_empty())
+    }
+
+    /// Returns how much of the document was new; `None` if that tells nothing about missed items.
+    pub(super) fn turnover(&self) -> Option<Turnover> {
+        let before = self.before.as_ref().filter(|_| self.judged.full)?;
+        Turnover::between(before, self.after.as_ref()?, &self.counts)
+    }
+}
+
 /// Decides over a snapshot; the reader supplies the missing part of the ledger.
 type Decide = dyn Fn(&dyn DocumentJudge, &Observation<'_>, &LedgerReader) -> Result<Judged, JudgeError>
     + Send
@@ -178,13 +215,6 @@ pub(super) struct DecisionBasis {
     pub(super) is_unsettled: bool,
 }
 
-impl DecisionBasis {
-    /// Decides without a document over the unsettled items.
-    pub(super) fn unsettled() -> Self {
-        Self { is_unsettled: true, ..Self::default() }
-    }
-}
-
 /// Decides over the newest snapshot and commits; repeats if the feed changed meanwhile. The last attempts hold the
 /// feed's lock.
 pub(super) async fn decide_and_commit(
@@ -198,12 +228,11 @@ pub(super) async fn decide_and_commit(
     + 'static,
 ) -> Result<CommitProgress, RoundError> {
     let decide: Arc<Decide> = Arc::new(decide);
-    let cost = estimate_cost(context, feed, &basis).await?;
-    let JudgeCost::Large(entries) = cost else {
+    let Some(entries) = estimate_cost(context, feed, &basis).await? else {
         return decide_until_committed(context, feed, now, &basis, false, decide).await;
     };
     // Held until the commit.
-    let _permit = context.judge_permits.acquire(cost).await?;
+    let _permit = context.judge_permits.large.acquire().await;
     let mark = context.attempts.begin(&feed.name, entries, now).await?;
     let progress = decide_until_committed(context, feed, now, &basis, true, decide).await;
     if let Some(mark) = mark {
@@ -212,12 +241,13 @@ pub(super) async fn decide_and_commit(
     progress
 }
 
-/// Estimates the cost of judging; on a blocking thread for long documents.
+/// Returns the approximate number of entries of a document whose judgement takes the permit of large ones; `None` for
+/// others. Counts those of long documents on a blocking thread.
 async fn estimate_cost(
     context: &PollContext,
     feed: &FeedRecord,
     basis: &DecisionBasis,
-) -> Result<JudgeCost, RoundError> {
+) -> Result<Option<usize>, RoundError> {
     let state = context.store.state(&feed.name).await?;
     let mut has_index = false;
     if basis.is_unsettled && state.as_ref().is_some_and(is_large_ledger) {
@@ -229,7 +259,7 @@ async fn estimate_cost(
     }
     let document = basis.document.clone();
     let is_long = document.len() > 64 * 1024;
-    let estimate = move || JudgeCost::estimate(state.as_ref(), &document, has_index);
+    let estimate = move || count_large(state.as_ref(), &document, has_index);
     if !is_long {
         return Ok(estimate());
     }
@@ -259,16 +289,14 @@ async fn decide_until_committed(
             (context.store.snapshot(&feed.name).await?, None)
         };
         let before = snapshot.as_ref().map(|snapshot| snapshot.state.clone());
-        let permit = match has_permit {
-            true => None,
-            false => Some(context.judge_permits.acquire(JudgeCost::Usual).await?),
-        };
         let judging = judge(context, feed, now, (snapshot, reader), Arc::clone(&decide));
-        let judged = match permit {
-            Some(permit) => context.judge_permits.run(permit, judging).await?,
-            None => judging.await?,
+        let judged = match has_permit {
+            true => judging.await?,
+            false => context.judge_permits.run(judging).await?,
         };
-        let mut progress = CommitProgress::new(judged, before);
+        let (counts, rewritten) = (judged.verdict.counts(), judged.verdict.rewritten());
+        let (after, pause) = (None, None);
+        let mut progress = CommitProgress { judged, counts, rewritten, before, after, pause };
         let Some(mut change) = progress.judged.verdict.change.take() else { return Ok(progress) };
         if !progress.judged.full {
             (change.state.wire, change.state.body) = (NO_PRINTS.wire, NO_PRINTS.body);

@@ -40,15 +40,10 @@ pub(super) fn host_group(url: &Url) -> String {
         }
     };
     match address {
-        _ if !is_public(url) => host_with_port(url),
+        _ if fetch::check(url, &AllowPrivate::No).is_err() => host_with_port(url),
         IpAddr::V4(address) => address.to_string(),
         IpAddr::V6(address) => format!("[{}]/64", Ipv6Addr::from(address.to_bits() >> 64 << 64)),
     }
-}
-
-/// Whether the address is public, judging by its text alone.
-fn is_public(url: &Url) -> bool {
-    fetch::check(url, &AllowPrivate::No).is_ok()
 }
 
 pub(super) fn host_with_port(url: &Url) -> String {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedRecord, PollState, Time};
 use tidegate_status::{
     EventCounts, FeedSummary, FinishedPoll, FinishedProbe, POLLS_KEPT, PROBES_KEPT, ParsedNote,
-    PollEnding, PollFailure, PollStatus, PollTotals, RejectedPushes,
+    PollEnding, PollFailure, PollStatus, PollTotals, RejectedPushes, ScheduledPoll,
 };
 use tidegate_store::ChangedFeeds;
 use tokio::sync::Notify;
@@ -29,20 +29,11 @@ pub(super) struct FeedPolling {
     log: PollLog,
     /// A summary of the last document that was parsed.
     document: Option<Box<ParsedNote>>,
-    /// Whether a probe for missing items is running or waiting.
-    pub(super) probing: bool,
-    pub(super) next: Option<PlannedPoll>,
-    /// When polling began; `None` while paused.
-    since: Option<Time>,
     /// The interval in seconds as of the last successful poll.
     interval: u32,
     last_read: Option<Time>,
-    /// The failure of the last poll; `None` if it succeeded.
-    failure: Option<Box<PollFailure>>,
     /// The last probes for missing items, newest first.
     probes: Vec<FinishedProbe>,
-    /// Whether a push waits in the commands of the polling task.
-    pub(super) waits_for_push: bool,
     /// Pushes of its hub that failed verification.
     pub(super) disbelieved: Option<Box<RejectedPushes>>,
 }
@@ -55,14 +46,9 @@ impl FeedPolling {
             memory,
             log: PollLog::default(),
             document: None,
-            probing: false,
-            next: None,
-            since: None,
             interval: 0,
             last_read: None,
-            failure: None,
             probes: Vec::new(),
-            waits_for_push: false,
             disbelieved: None,
         }
     }
@@ -82,7 +68,7 @@ impl FeedPolling {
         is_substitute: bool,
     ) {
         if !is_substitute {
-            self.failure = note.failure.clone().map(Box::new);
+            self.live.failure = note.failure.clone().map(Box::new);
         }
         if note.failure.is_none() {
             self.last_read = Some(note.at);
@@ -91,70 +77,47 @@ impl FeedPolling {
         self.log.push(note);
     }
 
-    /// Marks the feed as polled from `now` on.
-    pub(super) const fn begin(&mut self, now: Time) {
-        self.since = Some(now);
-    }
-
-    /// Marks the feed as paused and discards its runtime state.
-    pub(super) fn pause(&mut self) {
-        (self.probing, self.next, self.since) = (false, None, None);
-        self.failure = None;
-        // The callers were answered before.
-        drop(self.end_live());
-        // A push that arrives meanwhile has no effect.
-        self.waits_for_push = false;
-    }
-
     pub(super) const fn is_paused(&self) -> bool {
-        self.since.is_none()
+        self.live.since.is_none()
     }
 
     /// Sets the next poll and returns the one planned before.
     pub(super) fn plan(&mut self, next: PlannedPoll) -> Option<PlannedPoll> {
         // The backoff of a failing feed does not change its interval.
         if self.memory.state.failures == 0
-            && let Some(read) = self.last_read.or(self.since)
+            && let Some(read) = self.last_read.or(self.live.since)
         {
             self.interval = whole_seconds(next.at.since(read));
         }
-        self.next.replace(next)
-    }
-
-    /// Records a failure without a poll.
-    pub(super) fn fail(&mut self, failure: PollFailure) {
-        self.failure = Some(Box::new(failure));
-    }
-
-    /// The failure of the last poll; `None` if it succeeded.
-    pub(super) fn failure(&self) -> Option<&PollFailure> {
-        self.failure.as_deref()
+        self.live.next.replace(next)
     }
 
     pub(super) fn summarize(&self) -> FeedSummary {
-        let read = self.last_read.or(self.since);
+        let read = self.last_read.or(self.live.since);
         let interval = Duration::from_secs(u64::from(self.interval));
         FeedSummary {
             last_poll: self.log.last,
-            next_poll: self.next.as_ref().map(|next| next.at),
+            next_poll: self.live.next.as_ref().map(|next| next.at),
             is_in_flight: self.live.running.is_some(),
             read,
             stale_after: read.map(|read| FeedSummary::stale_after(read, interval)),
-            error: self.failure().map(|failure| failure.error.clone()),
+            error: self.live.failure.as_ref().map(|failure| failure.error.clone()),
             ..FeedSummary::from(&self.memory.state)
         }
     }
 
     /// Describes the polling state in full.
     pub(super) fn describe(&self) -> PollStatus {
+        let describe =
+            |next: &PlannedPoll| ScheduledPoll { at: next.at, reason: next.reason.to_string() };
         let mut status = PollStatus {
             polls: self.log.polls(),
             document: self.document.as_deref().cloned(),
             same: self.memory.unchanged_observations,
-            next: self.next.as_ref().map(PlannedPoll::describe),
-            failure: self.failure().cloned(),
+            next: self.live.next.as_ref().map(describe),
+            failure: self.live.failure.as_deref().cloned(),
             last_read: self.last_read,
-            probing: self.probing,
+            probing: self.live.is_probing,
             probes: self.probes.clone().into(),
             ..PollStatus::from(&self.memory.state)
         };
@@ -267,7 +230,7 @@ pub(super) struct FeedTable {
     /// The feeds whose polling state changed, removed ones included.
     pub(super) changed: Arc<ChangedFeeds>,
     /// Lock order: never lock this while holding the lock of a feed.
-    unsaved: Mutex<UnsavedFeeds>,
+    pub(super) unsaved: Mutex<UnsavedFeeds>,
     /// Wakes the writer: there is more to write, or it is due sooner.
     pub(super) has_unsaved: Notify,
     /// Totals over all feeds, removed ones included.
@@ -281,7 +244,7 @@ impl FeedTable {
         let (polling, changed) = (FeedPolling::new(record, memory), Arc::clone(&self.changed));
         let cell = Arc::new(FeedCell { polling: Mutex::new(polling), changed });
         let old = self.feeds.write().insert(feed.clone(), Arc::clone(&cell));
-        old.iter().for_each(|old| old.lock().pause());
+        old.iter().for_each(|old| drop(old.lock().end_live()));
         self.changed.note(&feed);
         cell
     }
@@ -289,7 +252,7 @@ impl FeedTable {
     /// Removes a feed and discards its runtime state.
     pub(super) fn remove(&self, feed: &FeedName) {
         let old = self.feeds.write().remove(feed);
-        old.iter().for_each(|old| old.lock().pause());
+        old.iter().for_each(|old| drop(old.lock().end_live()));
         self.changed.note(feed);
     }
 
@@ -308,10 +271,6 @@ impl FeedTable {
         feeds.iter().map(|(feed, cell)| (feed.clone(), Arc::clone(cell))).collect()
     }
 
-    pub(super) fn unsaved(&self) -> MutexGuard<'_, UnsavedFeeds> {
-        self.unsaved.lock()
-    }
-
     /// Has the state of a feed written after at most `within`.
     pub(super) fn remember(&self, feed: &FeedName, cell: &Arc<FeedCell>, within: Duration) {
         self.remember_unless(feed, cell, within, || false);
@@ -326,7 +285,7 @@ impl FeedTable {
         within: Duration,
         has_left: impl FnOnce() -> bool,
     ) {
-        let (mut unsaved, at) = (self.unsaved(), Instant::now() + within);
+        let (mut unsaved, at) = (self.unsaved.lock(), Instant::now() + within);
         if has_left() {
             return;
         }

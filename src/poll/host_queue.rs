@@ -46,7 +46,7 @@ pub struct HostQueue {
     /// asks for its own.
     calls: Mutex<HashMap<Arc<str>, Instant>>,
     /// A requester arrived, or a slot was returned.
-    changed: Notify,
+    pub(super) changed: Notify,
     /// A host asked for a pause.
     paused: Notify,
 }
@@ -167,11 +167,6 @@ impl HostQueue {
     /// Returns when the next request may begin if nothing changes before.
     pub fn wake_at(&self) -> Option<Instant> {
         self.lines.lock().wake_at()
-    }
-
-    /// Waits for an event that may allow a request.
-    pub async fn changed(&self) {
-        self.changed.notified().await;
     }
 }
 

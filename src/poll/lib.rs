@@ -30,35 +30,26 @@ pub use domains::owns_feed;
 pub use error::{PollError, RoundError};
 pub use host_queue::HostQueue;
 pub use judge::{DocumentJudge, JudgeError, Judged, LedgerReader, ParseAndRecord, SharingContext};
-pub use politeness::Pace;
+pub use politeness::{HostRules, Pace};
 pub use poller::{FirstPoll, Poller, PollerConfig};
 pub use schedule::{Bounds, UpdateRate, replay_interval};
 pub use subscribe::Reach;
 pub use sup::{SupNews, SupReader};
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::FeedOptions;
 use tidegate_judge::archive;
-use tidegate_net::fetch::{AllowPrivate, read_url};
+use tidegate_net::fetch::read_url;
 
 /// The settings of polling, from the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PollSettings {
-    /// The shortest interval between polls of a feed (`polling.min_interval`).
-    pub min_interval: Duration,
-    /// The longest interval between polls of a feed (`polling.max_interval`).
-    pub max_interval: Duration,
-    /// The pause between two requests to a host.
-    pub spacing: Duration,
-    /// Hosts with their own [`Pace`], by host name.
-    pub paces: Arc<BTreeMap<String, Pace>>,
+    /// The shortest and longest interval between polls of a feed (`polling.min_interval`, `polling.max_interval`).
+    pub bounds: Bounds,
+    /// How hosts are asked (`polling.allow_private` among them).
+    pub hosts: HostRules,
     /// The shortest pause between two documents of a walk through older documents, whatever the host's pace. Each
     /// document takes one tick, and ticks are whole seconds that must not run ahead of the clock.
     pub walk_pause: Duration,
-    /// The operator's own hosts, which need no pause between requests (`polling.allow_private`).
-    pub allow_private: AllowPrivate,
     /// How long changes stay in the sync view (`publish.window`).
     pub window: Duration,
     /// How long tombstones are kept (`publish.tombstones`).
@@ -74,28 +65,18 @@ pub struct PollSettings {
 }
 
 impl PollSettings {
-    /// Returns the shortest and longest interval of a feed with these `options`.
-    pub fn bounds(&self, options: &FeedOptions) -> Bounds {
-        Bounds::new(self.min_interval, self.max_interval).of(options)
-    }
-
     /// Whether the address of `hub` protects a secret: over plain HTTP an eavesdropper learns it.
     fn may_share_secret(&self, hub: &str) -> bool {
         let Ok(url) = read_url(hub) else { return false };
         url.scheme() == "https"
-            || self.allow_private.is_own_host(&url)
+            || self.hosts.allow_private.is_own_host(&url)
             || self.reach.as_ref().is_some_and(|reach| reach.http_secrets)
     }
 
     /// Whether a hub can reach this gateway.
     fn is_reached_by(&self, hub: &str) -> bool {
-        let is_own = || read_url(hub).is_ok_and(|url| self.allow_private.is_own_host(&url));
+        let is_own = || read_url(hub).is_ok_and(|url| self.hosts.allow_private.is_own_host(&url));
         self.reach.as_ref().is_some_and(|reach| !reach.own_hosts || is_own())
-    }
-
-    fn host_rules(&self) -> politeness::HostRules {
-        let (allow_private, paces) = (self.allow_private.clone(), Arc::clone(&self.paces));
-        politeness::HostRules { spacing: self.spacing, allow_private, paces }
     }
 }
 

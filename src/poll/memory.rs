@@ -2,7 +2,7 @@
 //! document. Pure.
 
 use super::schedule::{
-    Bounds, FeedSchedule, LastResult, PlannedPoll, SELDOM_EVERY, UpdateRate, allowed_from, phase,
+    Bounds, FeedSchedule, PlannedPoll, SELDOM_EVERY, UpdateRate, allowed_from, phase,
 };
 use std::time::Duration;
 use tidegate_core::model::{
@@ -108,13 +108,8 @@ impl FeedMemory {
         self.revision.0.checked_add(1) == Some(revision.0)
     }
 
-    /// Whether the feed was ever polled, according to the stored state.
-    pub const fn was_polled(&self) -> bool {
-        self.state.schedule.is_some()
-    }
-
     /// Returns the stored basis of the schedule, created at the first poll.
-    fn schedule(&mut self, now: Time) -> &mut PollSchedule {
+    pub fn schedule(&mut self, now: Time) -> &mut PollSchedule {
         self.state.schedule.get_or_insert_with(|| {
             Box::new(PollSchedule {
                 noted: Time::MIN,
@@ -126,11 +121,6 @@ impl FeedMemory {
                 retry: None,
             })
         })
-    }
-
-    /// Records the update hints of the document.
-    pub fn note_hints(&mut self, hints: UpdateHints, now: Time) {
-        self.schedule(now).hints = hints;
     }
 
     /// Builds the request of the next poll, without credentials, headers and lead scope ([`FetchRequest::for_feed`]
@@ -306,7 +296,7 @@ impl FeedMemory {
         let is_first = self.state.schedule.is_none();
         let known = state.map_or(now, |state| state.updated_at.min(now));
         let schedule = self.schedule(now);
-        let rate = UpdateRate::from_last_change(schedule.last_change, schedule.gap, now);
+        let rate = UpdateRate { last_change: schedule.last_change, gap: schedule.gap };
         let rate = match changed {
             // The feed was never read before, even if polls failed.
             _ if state.is_none() => UpdateRate::since(now),
@@ -315,7 +305,7 @@ impl FeedMemory {
             true => rate.after_change(now),
             false => rate,
         };
-        (schedule.last_change, schedule.gap) = rate.parts();
+        (schedule.last_change, schedule.gap) = (rate.last_change, rate.gap);
     }
 
     /// Records how much of a document was new.
@@ -336,7 +326,7 @@ impl FeedMemory {
     /// Returns the basis for computing the next poll.
     pub fn plan(&self, bounds: Bounds, now: Time) -> FeedSchedule<'_> {
         let schedule = self.state.schedule.as_deref();
-        let rate = |it: &PollSchedule| UpdateRate::from_last_change(it.last_change, it.gap, now);
+        let rate = |it: &PollSchedule| UpdateRate { last_change: it.last_change, gap: it.gap };
         FeedSchedule {
             feed: &self.state.feed,
             bounds,
@@ -362,7 +352,7 @@ impl FeedMemory {
             Some((at, why)) => (PlannedPoll::new(*at, why.clone()), bounds.max().max(SELDOM_EVERY)),
             None => {
                 let plan = self.plan(bounds, now);
-                (plan.next(LastResult::Read(pending, None), schedule.polled), bounds.max())
+                (plan.after_reading(pending, None, schedule.polled), bounds.max())
             }
         };
         // A time written with a wrong clock must not stop the feed.
@@ -380,11 +370,12 @@ impl FeedMemory {
             || committed && document_validators(&self.state) != document_validators(before)
     }
 
-    /// Whether the poll times of a feed with this interval are due to be written.
-    pub fn is_unwritten(&self, interval: Duration, now: Time) -> bool {
-        let most = WRITE_EVERY.max(interval / 4);
-        let noted = self.state.schedule.as_ref().map(|schedule| schedule.noted);
-        noted.is_some_and(|noted| noted > now || now.since(noted) > most)
+    /// Whether the poll times of a feed that is polled again at `next` are due to be written.
+    pub fn is_unwritten(&self, next: Time, now: Time) -> bool {
+        self.state.schedule.as_ref().is_some_and(|schedule| {
+            let most = WRITE_EVERY.max(next.since(schedule.polled) / 4);
+            schedule.noted > now || now.since(schedule.noted) > most
+        })
     }
 
     /// Whether the feed was polled after its state was last written.

@@ -4,7 +4,6 @@
 //! So they use the memory of one at most, and do not delay other feeds. All others share a few permits; a judgement
 //! that takes long returns its permit early.
 
-use super::error::RoundError;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use tidegate_core::model::{Attempt, FeedName, FeedState, Time};
 use tidegate_net::fetch::FetchBlame;
 use tidegate_status::PollFailure;
 use tidegate_store::{Store, StoreError, in_words};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
 /// The most documents of usual size judged at the same time.
@@ -30,28 +29,18 @@ pub const LARGE_ENTRIES: usize = 10_000;
 /// Marks of an entry: its start tag, with or without a prefix, or its id in JSON.
 const ENTRY_SIGNS: [&[u8]; 6] = [b"<item", b":item", b"<entry", b":entry", b"<outline", b"\"id\""];
 
-/// The estimated cost of judging a document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum JudgeCost {
-    Usual,
-    /// Much memory and time; the approximate number of entries in the document.
-    Large(usize),
-}
-
-impl JudgeCost {
-    /// Estimates the cost of comparing a document with its feed. `has_index`: only the needed part of the feed's ledger
-    /// is read.
-    pub fn estimate(state: Option<&FeedState>, document: &[u8], has_index: bool) -> Self {
-        let entries = entries(document);
-        let items = state.map_or(0, |state| match has_index {
-            true => u64::from(state.current),
-            false => ledger_size(state),
-        });
-        let is_large = document.len() > LARGE_BYTES
-            || entries > LARGE_ENTRIES
-            || items > u64::try_from(LARGE_ENTRIES).unwrap_or(u64::MAX);
-        if is_large { Self::Large(entries) } else { Self::Usual }
-    }
+/// Returns the approximate number of entries of a document if comparing it with its feed takes much memory and time;
+/// `None` if it does not. `has_index`: only the needed part of the feed's ledger is read.
+pub fn count_large(state: Option<&FeedState>, document: &[u8], has_index: bool) -> Option<usize> {
+    let entries = entries(document);
+    let items = state.map_or(0, |state| match has_index {
+        true => u64::from(state.current),
+        false => ledger_size(state),
+    });
+    let is_large = document.len() > LARGE_BYTES
+        || entries > LARGE_ENTRIES
+        || items > u64::try_from(LARGE_ENTRIES).unwrap_or(u64::MAX);
+    is_large.then_some(entries)
 }
 
 /// Returns the number of items in the feed's ledger.
@@ -80,48 +69,34 @@ fn entries(document: &[u8]) -> usize {
 /// The semaphores for judgements.
 #[derive(Debug)]
 pub struct JudgePermits {
-    usual: Arc<Semaphore>,
-    large: Arc<Semaphore>,
-    overdue: Arc<Semaphore>,
+    usual: Semaphore,
+    /// Its permit is held from reading the ledger until the commit.
+    pub large: Semaphore,
+    overdue: Semaphore,
 }
 
 impl Default for JudgePermits {
     fn default() -> Self {
-        let semaphore = |count| Arc::new(Semaphore::new(count));
-        Self {
-            usual: semaphore(MAX_JUDGED_AT_ONCE),
-            large: semaphore(1),
-            overdue: semaphore(MAX_OVERDUE),
-        }
+        let [usual, large, overdue] = [MAX_JUDGED_AT_ONCE, 1, MAX_OVERDUE].map(Semaphore::new);
+        Self { usual, large, overdue }
     }
 }
 
 impl JudgePermits {
-    /// Waits for a permit, which is held until dropped.
-    pub async fn acquire(&self, cost: JudgeCost) -> Result<OwnedSemaphorePermit, RoundError> {
-        let semaphore = if cost == JudgeCost::Usual { &self.usual } else { &self.large };
-        Arc::clone(semaphore).acquire_owned().await.map_err(|_| RoundError::Cancelled)
-    }
-
     /// Runs `work` with a usual permit. After [`PERMIT_TIME`] the permit is returned, if fewer than [`MAX_OVERDUE`]
     /// others did so.
-    pub async fn run<T>(
-        &self,
-        mut permit: OwnedSemaphorePermit,
-        work: impl Future<Output = T>,
-    ) -> T {
+    pub async fn run<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut _permit = self.usual.acquire().await;
         tokio::pin!(work);
         tokio::select! {
             biased;
             done = &mut work => return done,
             () = sleep(PERMIT_TIME) => {}
         }
-        if let Ok(overdue) = Arc::clone(&self.overdue).try_acquire_owned() {
-            permit = overdue;
+        if let Ok(overdue) = self.overdue.try_acquire() {
+            _permit = Ok(overdue);
         }
-        let done = work.await;
-        drop(permit);
-        done
+        work.await
     }
 }
 
@@ -278,7 +253,6 @@ impl Attempts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use futures_util::FutureExt as _;
     use std::future::pending;
     use tidegate_core::model::{Format, Time};
     use tokio::time::timeout;
@@ -289,15 +263,13 @@ mod tests {
     fn entries_are_counted_in_every_format() {
         let many = LARGE_ENTRIES + 1;
         for entry in ["<item>a</item>", "<a:entry/>", "{\"id\":1},", "<outline text='a'/>"] {
-            let estimate = |count| JudgeCost::estimate(None, entry.repeat(count).as_bytes(), false);
-            let large = estimate(many);
-            assert!(matches!(large, JudgeCost::Large(entries) if entries >= many), "{entry}");
-            assert_eq!(estimate(many / 2), JudgeCost::Usual);
+            let estimate = |count| count_large(None, entry.repeat(count).as_bytes(), false);
+            assert!(estimate(many).is_some_and(|entries| entries >= many), "{entry}");
+            assert_eq!(estimate(many / 2), None);
         }
         let wide: Vec<u8> = "<item/>".repeat(many * 5).bytes().flat_map(|byte| [byte, 0]).collect();
-        assert!(matches!(JudgeCost::estimate(None, &wide, false), JudgeCost::Large(_)));
-        let long = JudgeCost::estimate(None, &[b' '; LARGE_BYTES + 1], false);
-        assert!(matches!(long, JudgeCost::Large(0)));
+        assert!(count_large(None, &wide, false).is_some());
+        assert_eq!(count_large(None, &[b' '; LARGE_BYTES + 1], false), Some(0));
     }
 
     #[test]
@@ -306,8 +278,8 @@ mod tests {
         state.living = u32::MAX;
         state.current = 20;
         assert!(is_large_ledger(&state));
-        assert_eq!(JudgeCost::estimate(Some(&state), b"<item/>", true), JudgeCost::Usual);
-        assert_eq!(JudgeCost::estimate(Some(&state), b"<item/>", false), JudgeCost::Large(1));
+        assert_eq!(count_large(Some(&state), b"<item/>", true), None);
+        assert_eq!(count_large(Some(&state), b"<item/>", false), Some(1));
     }
 
     #[tokio::test(start_paused = true)]
@@ -316,33 +288,19 @@ mod tests {
         let begin = async |count| {
             for _ in 0..count {
                 let permits = Arc::clone(&permits);
-                tokio::spawn(async move {
-                    let permit = permits.acquire(JudgeCost::Usual).await.unwrap();
-                    permits.run(permit, pending::<()>()).await;
-                });
+                tokio::spawn(async move { permits.run(pending::<()>()).await });
             }
             tokio::task::yield_now().await;
         };
         begin(MAX_OVERDUE).await;
         for _ in 0..3 {
-            let permit = timeout(2 * PERMIT_TIME, permits.acquire(JudgeCost::Usual)).await;
-            let permit = permit.expect("a turn was lent").unwrap();
-            permits.run(permit, async {}).await;
+            timeout(2 * PERMIT_TIME, permits.run(async {})).await.expect("a turn was lent");
         }
         // But only up to a limit.
         begin(MAX_JUDGED_AT_ONCE).await;
-        assert!(timeout(LONG, permits.acquire(JudgeCost::Usual)).await.is_err());
-    }
-
-    #[test]
-    fn large_documents_take_one_turn_after_another_and_no_other() {
-        let permits = JudgePermits::default();
-        let permit = |cost| permits.acquire(cost).now_or_never().map(Result::unwrap);
-        let first = permit(JudgeCost::Large(20_000)).unwrap();
-        assert!(permit(JudgeCost::Large(20_000)).is_none());
-        let all = [(); MAX_JUDGED_AT_ONCE].map(|()| permit(JudgeCost::Usual).unwrap());
-        assert!(permit(JudgeCost::Usual).is_none());
-        drop((first, all));
-        assert!(permit(JudgeCost::Large(0)).is_some() && permit(JudgeCost::Usual).is_some());
+        assert!(timeout(LONG, permits.run(async {})).await.is_err());
+        // Large documents have their own, one after the other.
+        let large = permits.large.try_acquire();
+        assert!(large.is_ok() && permits.large.try_acquire().is_err());
     }
 }

@@ -42,7 +42,7 @@ pub struct Pace {
 }
 
 /// The operator's rules for asking hosts.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HostRules {
     /// The default pause between two requests to a host.
     pub spacing: Duration,

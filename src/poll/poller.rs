@@ -10,9 +10,10 @@ use super::permits::{Attempts, JudgePermits};
 use super::polling::PollContext;
 use super::probe::MAX_PAGES_AT_ONCE;
 use super::scheduler::PollScheduler;
+use super::scheduler::feed::Departure;
 use super::scheduler::ownership::StoredFeed;
 use super::silence::SilenceWatch;
-use super::subscribe::{Callback, EndingCallbacks, feed_of_token};
+use super::subscribe::{EndingCallbacks, feed_of_token, find_secret};
 use super::sup::READS_AT_ONCE;
 use super::{PollSettings, RoundError};
 use arc_swap::ArcSwap;
@@ -20,7 +21,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, FeedRecord};
-use tidegate_core::websub::{Verification, subscriber};
+use tidegate_core::websub::{Secret, SignatureError, Verification, subscriber};
 use tidegate_net::fetch::Services;
 use tidegate_status::{
     FeedSummary, PollResponse, PollStatus, PollTotals, PushResult, RejectedPush, WalkOrder,
@@ -59,6 +60,9 @@ pub struct Poller {
     pub(super) context: Arc<PollContext>,
 }
 
+/// A feed that this gateway polls, or what the store holds of one that another gateway polls.
+type FoundFeed = Result<Arc<FeedCell>, StoredFeed>;
+
 /// The first poll of a feed, which continues even if this is dropped.
 pub struct FirstPoll(oneshot::Receiver<Result<PollResponse, PollError>>);
 
@@ -83,15 +87,15 @@ impl Poller {
         config: PollerConfig,
     ) -> (Self, PollScheduler, mpsc::Receiver<PollCommand>) {
         let (commands, inbox) = mpsc::channel(MAX_COMMANDS);
-        let context = Arc::new(Self::context(config));
+        let context = Arc::new(Self::context(config, commands.downgrade()));
         let scheduler = PollScheduler::new(Arc::clone(&context));
         (Self { commands, context }, scheduler, inbox)
     }
 
-    fn context(config: PollerConfig) -> PollContext {
+    fn context(config: PollerConfig, commands: mpsc::WeakSender<PollCommand>) -> PollContext {
         let PollerConfig { settings, store, clock, running, services, judge, hosts, cancel } =
             config;
-        hosts.reconfigure(settings.host_rules());
+        hosts.reconfigure(settings.hosts.clone());
         let live = Arc::new(ArcSwap::from_pointee(settings));
         PollContext {
             clock,
@@ -110,6 +114,7 @@ impl Poller {
                 running,
                 settings: Arc::clone(&live),
             },
+            commands,
             cancel,
             silence: SilenceWatch::default(),
             tasks: TaskTracker::new(),
@@ -178,16 +183,16 @@ impl Poller {
         self.context.ending.is_known(token) || self.callback(token).await.is_some()
     }
 
-    /// Returns the callback of `token` and its feed: the cell of one that this gateway polls, or what the store holds
-    /// of one that another gateway polls.
-    async fn callback(&self, token: &str) -> Option<(Callback, Result<Arc<FeedCell>, StoredFeed>)> {
+    /// Returns the feed of the callback of `token` with the secret of its pushes: its cell if this gateway polls it, or
+    /// what the store holds of it if another gateway does.
+    async fn callback(&self, token: &str) -> Option<(FeedName, Option<Secret>, FoundFeed)> {
         let feed = feed_of_token(token)?;
         if let Some(cell) = self.context.table.live(&feed) {
-            let callback = Callback::of(&cell.lock().memory.state, token)?;
-            return Some((callback, Ok(cell)));
+            let secret = find_secret(&cell.lock().memory.state, token)?;
+            return Some((feed, secret, Ok(cell)));
         }
         let stored = self.read_of_others(&feed).await?;
-        Some((Callback::of(stored.state.as_ref()?, token)?, Err(stored)))
+        Some((feed, find_secret(stored.state.as_ref()?, token)?, Err(stored)))
     }
 
     /// Handles a hub's call of a callback (WebSub sections 5.2 and 5.3). Returns the challenge to confirm, an empty
@@ -201,11 +206,11 @@ impl Poller {
             return Ok(self.context.ending.confirm_end(token, &said));
         }
         match self.callback(token).await {
-            Some((_, Ok(_))) => {
+            Some((feed, _, Ok(_))) => {
                 let token = token.to_owned();
-                self.ask(move |it| it.called(&token, &said)).await
+                self.ask(move |it| it.called(&feed, &token, &said)).await
             }
-            Some((_, Err(StoredFeed { state: Some(mut state), .. }))) => {
+            Some((_, _, Err(StoredFeed { state: Some(mut state), .. }))) => {
                 let now = self.context.clock.now();
                 let answer = state.subscription.as_mut();
                 let answer = answer.and_then(|it| subscriber::called(it, &said, now));
@@ -220,10 +225,10 @@ impl Poller {
         }
     }
 
-    /// Handles a push. A push with a valid signature causes a poll, whatever its body; at most one such poll per feed
+    /// Handles a push. One with a valid signature (section 7.1) causes a poll, whatever its body; at most one per feed
     /// waits. If the queue of commands is full, the hub is told to try again.
     pub async fn pushed(&self, token: &str, signature: Option<String>, body: Bytes) -> PushResult {
-        let Some((callback, found)) = self.callback(token).await else {
+        let Some((feed, secret, found)) = self.callback(token).await else {
             return PushResult::Unknown;
         };
         let (cell, stored) = match found {
@@ -231,8 +236,15 @@ impl Poller {
             Err(stored) => (None, Some(stored)),
         };
         // Hash long bodies on a blocking thread.
-        let (feed, is_long) = (callback.feed.clone(), body.len() > 64 * 1024);
-        let check = move || callback.check(signature.as_deref(), &body).map_err(|e| e.to_string());
+        let is_long = body.len() > 64 * 1024;
+        let check = move || match (secret, signature) {
+            // A hub without a secret signs nothing: knowing the address suffices, since a push only causes a poll.
+            (None, _) => Ok(()),
+            (Some(_), None) => Err(SignatureError::Form.to_string()),
+            (Some(secret), Some(signature)) => {
+                secret.verify(&signature, &body).map_err(|error| error.to_string())
+            }
+        };
         let checked = match is_long {
             true => tokio::task::spawn_blocking(check).await.unwrap_or_else(|e| Err(e.to_string())),
             false => check(),
@@ -250,19 +262,19 @@ impl Poller {
         }
         // Reserve the place before marking the feed. Otherwise another push could see the mark of one that is then
         // refused, and be reported as taken.
-        let is_marked = || cell.as_ref().is_some_and(|cell| cell.lock().waits_for_push);
+        let is_marked = || cell.as_ref().is_some_and(|cell| cell.lock().live.waits_for_push);
         match self.commands.try_reserve() {
             Ok(_) if is_marked() => PushResult::Taken,
             Ok(reserved) => {
                 if let Some(cell) = &cell {
                     let mut polling = cell.lock();
                     // If the feed was paused meanwhile, nothing would clear the mark.
-                    polling.waits_for_push = !polling.is_paused();
+                    polling.live.waits_for_push = !polling.is_paused();
                 }
                 let token = token.to_owned();
                 reserved.send(Box::new(move |it| match stored {
                     Some(stored) => it.poll_once(stored, None),
-                    None => it.pushed(&token),
+                    None => it.pushed(&feed, &token),
                 }));
                 PushResult::Taken
             }
@@ -292,7 +304,7 @@ impl Poller {
     /// Stops polling a feed. Returns once no round of it is in flight, so that its data can be removed.
     pub async fn remove(&self, feed: &FeedName) -> Result<(), PollError> {
         let feed = feed.clone();
-        self.wait_for(move |it, reply| it.remove(&feed, reply)).await
+        self.wait_for(move |it, reply| it.depart(&feed, Departure::Removed, reply)).await
     }
 
     /// Applies other settings and services.

@@ -1,28 +1,29 @@
 //! One round of a feed: fetch, compare with the last document, judge, commit.
 
-use super::decide::{DecisionBasis, DecisionContext, decide_and_commit, evict_surplus};
+use super::decide::{
+    CommitProgress, DecisionBasis, DecisionContext, decide_and_commit, evict_surplus,
+};
 use super::error::RoundError;
 use super::feeds::FeedTable;
 use super::host_queue::HostQueue;
 use super::judge::{DocumentJudge, Judged};
 use super::memory::{FeedMemory, Turnover};
 use super::permits::{Attempts, JudgePermits};
+use super::poller::PollCommand;
 use super::probe::Allowances;
 use super::schedule::describe_duration;
-use super::scheduler::SLICE;
+use super::scheduler::{PollScheduler, SLICE};
 use super::silence::SilenceWatch;
 use super::subscribe::EndingCallbacks;
 use super::{PollSettings, sharing};
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tidegate_core::clock::Clock;
-use tidegate_core::model::{
-    EventKind, FeedRecord, FeedState, Hold, Revision, ShownAddress, Tick, Time,
-};
+use tidegate_core::model::{FeedRecord, FeedState, Hold, ShownAddress, Tick, Time};
 use tidegate_core::sup::{SupAnnouncement, in_link};
 use tidegate_core::websub::{Discovery, HubLinks};
 use tidegate_judge::probe::ProbeScope;
@@ -32,7 +33,7 @@ use tidegate_net::fetch::{
 };
 use tidegate_status::{FinishedPoll, ParsedNote, PollEnding};
 use tidegate_store::{Store, StoreError};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -67,6 +68,8 @@ pub struct PollContext {
     pub attempts: Attempts,
     /// The store, locks, clock and settings that decisions need.
     pub decisions: DecisionContext,
+    /// The commands of the polling task, which ends when no handle to it is left.
+    pub commands: mpsc::WeakSender<PollCommand>,
     /// Cancelled when polling stops.
     pub cancel: CancellationToken,
     /// Detects when other gateways may have polled the feeds of this one.
@@ -81,12 +84,6 @@ pub struct PollContext {
 pub struct BackgroundTask {
     pub(super) task: JoinHandle<()>,
     pub(super) _cancel: DropGuard,
-}
-
-impl BackgroundTask {
-    pub fn is_over(&self) -> bool {
-        self.task.is_finished()
-    }
 }
 
 impl PollContext {
@@ -140,6 +137,13 @@ impl PollContext {
     pub async fn until_open(&self) {
         while !self.is_open() {
             sleep(SLICE).await;
+        }
+    }
+
+    /// Has the polling task execute a command; no effect once it has ended.
+    pub async fn command(&self, command: impl FnOnce(&mut PollScheduler) + Send + 'static) {
+        if let Some(commands) = self.commands.upgrade() {
+            let _ = commands.send(Box::new(command)).await;
         }
     }
 
@@ -207,36 +211,23 @@ pub struct PollResult {
     pub is_from_reader: bool,
 }
 
-/// A judgement and its effect on the stored feed.
-pub(super) struct CommitProgress {
-    pub(super) judged: Judged,
-    pub(super) counts: BTreeMap<EventKind, u32>,
-    rewritten: u32,
-    /// The feed before the judgement.
-    before: Option<FeedState>,
-    /// The feed after the commit; `None` if nothing was committed.
-    pub(super) after: Option<FeedState>,
-    /// The pause that a host asked for in answer to a further request.
-    pub(super) pause: Option<PauseRequest>,
-}
-
-/// Makes one round of a feed and records what it learned in `memory`. `asked_for`: a poll on demand.
+/// Makes one round of a feed and records what it learned in `memory`. `send`: called before the request goes out;
+/// returns whether a caller waits for its answer.
 pub async fn round(
     context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     memory: &mut FeedMemory,
-    asked_for: bool,
+    send: impl FnOnce() -> bool,
     cancel: &CancellationToken,
 ) -> Result<PollResult, RoundError> {
     let state = context.store.state(&feed.name).await?;
-    let request = memory.request(feed, state.as_ref(), asked_for, context.clock.now());
     // Most feeds need no list, and their address is parsed once, to be fetched.
     let leads = match feed.on_demand.is_none() && feed.deciding_list().is_none() {
         true => LeadScope::Own,
         false => context.lead_scope(feed).await?,
     };
-    let request = request.for_feed(feed, leads);
     let asked_at = context.clock.now();
+    let request = memory.request(feed, state.as_ref(), send(), asked_at).for_feed(feed, leads);
     // Only the fetch can be cancelled; a commit that has begun is completed.
     let fetched = tokio::select! {
         biased;
@@ -312,7 +303,8 @@ async fn finish_unchanged(
     };
     let ripe = state.next_decision_at.is_some_and(|at| at <= context.decisions.running.now());
     if let Some(same) = same.filter(|_| ripe) {
-        let basis = DecisionBasis { asked_at: Some(asked_at), ..DecisionBasis::unsettled() };
+        let (document, asked_at) = (Bytes::new(), Some(asked_at));
+        let basis = DecisionBasis { document, asked_at, is_unsettled: true };
         let decided = decide_and_commit(context, feed, now, basis, move |judge, observation, _| {
             let verdict = judge.decide_pending(observation, same)?;
             Ok(Judged { verdict, full: true, ..Judged::default() })
@@ -350,7 +342,7 @@ async fn judge_document(
         memory.note_turnover(turnover, now);
     }
     memory.update_rate(progress.is_shown(), state, now);
-    memory.note_hints(std::mem::take(&mut progress.judged.hints), now);
+    memory.schedule(now).hints = std::mem::take(&mut progress.judged.hints);
     memory.note_document(prints, full, delta || progress.judged.lacking, progress.revision());
     memory.compare_dates(&fetched.validators, progress.judged.newest);
     memory.note_answer(fetched, full, now);
@@ -384,7 +376,7 @@ fn admit_announcement(
     fetched: &Fetched,
     announcement: Option<SupAnnouncement>,
 ) -> Option<(SupAnnouncement, LeadScope)> {
-    let (leads, allow) = (&fetched.leads, &context.settings.load().allow_private);
+    let (leads, allow) = (&fetched.leads, &context.settings.load().hosts.allow_private);
     let is_admitted = |to: &Url| leads.admits(to, allow);
     let announcement = announcement
         .filter(|announcement| read_url(&announcement.document).as_ref().is_ok_and(is_admitted))?;
@@ -440,11 +432,6 @@ impl PollResult {
         }
     }
 
-    /// Whether items are missing that a probe may find, and nothing is held.
-    pub fn has_missing(&self) -> bool {
-        self.decision_due.is_some() && self.held.is_none()
-    }
-
     fn apply_commit(
         &mut self,
         progress: CommitProgress,
@@ -462,33 +449,6 @@ impl PollResult {
         self.decision_due = verdict.decision_due.or(ripens.map(by_wall_clock));
         self.until = state.and_then(|state| state.tick);
         (self.poll.counts, self.poll.rewritten) = (progress.counts, progress.rewritten);
-    }
-}
-
-impl CommitProgress {
-    /// Wraps a judgement before any commit.
-    pub(super) fn new(judged: Judged, before: Option<FeedState>) -> Self {
-        let (counts, rewritten) = (judged.verdict.counts(), judged.verdict.rewritten());
-        Self { judged, counts, rewritten, before, after: None, pause: None }
-    }
-
-    /// Returns the feed's current revision.
-    pub(super) fn revision(&self) -> Revision {
-        self.after.as_ref().or(self.before.as_ref()).map(|state| state.revision).unwrap_or_default()
-    }
-
-    fn is_shown(&self) -> bool {
-        let renders = |after: &FeedState| {
-            let before = self.before.as_ref().map(|before| before.render_revision);
-            before != Some(after.render_revision)
-        };
-        self.after.as_ref().is_some_and(|after| renders(after) || !self.counts.is_empty())
-    }
-
-    /// Returns how much of the document was new; `None` if that tells nothing about missed items.
-    fn turnover(&self) -> Option<Turnover> {
-        let before = self.before.as_ref().filter(|_| self.judged.full)?;
-        Turnover::between(before, self.after.as_ref()?, &self.counts)
     }
 }
 

@@ -83,12 +83,12 @@ pub(super) async fn run(
             if plan.items.is_empty() {
                 return;
             }
-            cell.lock().probing = true;
+            cell.lock().live.is_probing = true;
             unless_it_breaks(ask_and_commit(&context, &feed, &cell, &plan, &cancel)).await
         }
     };
     let mut polling = cell.lock();
-    polling.probing = false;
+    polling.live.is_probing = false;
     match asked {
         Ok(note) => polling.add_probe(note),
         Err(RoundError::Cancelled | RoundError::Overtaken) => {}
@@ -134,7 +134,7 @@ async fn ask_and_commit(
         biased;
         () = cancel.cancelled() => return Err(RoundError::Cancelled),
         left = context.hosts.until_paused(listed) => return Ok(paused_note(context, left)),
-        replies = probe_run.ask_all(plan) => replies,
+        replies = probe_run.ask_all() => replies,
     };
     let (requests, refused) = (probe_run.requests, probe_run.refused);
     if let Some(pause) = &probe_run.pause_request {
@@ -175,7 +175,6 @@ struct ProbeRun<'a> {
     pause: Duration,
     /// When the next request may begin.
     next: Instant,
-    deadline: Instant,
     /// Whether to use GET, because HEAD proved useless here.
     get: bool,
     requests: u32,
@@ -193,25 +192,13 @@ impl<'a> ProbeRun<'a> {
         pause: Duration,
         way: CallRequest,
     ) -> Self {
-        let (next, deadline) = (Instant::now(), Instant::now() + PROBE_TIME);
-        let (get, requests, refused, pause_request) = (false, 0, false, None);
-        Self {
-            call,
-            pages,
-            plan,
-            pause,
-            next,
-            deadline,
-            get,
-            requests,
-            refused,
-            pause_request,
-            way,
-        }
+        let (next, get, requests, refused, pause_request) = (Instant::now(), false, 0, false, None);
+        Self { call, pages, plan, pause, next, get, requests, refused, pause_request, way }
     }
 
     /// Asks for the listed item first, then for a made-up address, then for the missing items.
-    async fn ask_all(&mut self, plan: &ProbePlan) -> Replies {
+    async fn ask_all(&mut self) -> Replies {
+        let (plan, deadline) = (self.plan, Instant::now() + PROBE_TIME);
         let listed = self.ask_reference_page(&plan.listed, probe::is_alive).await;
         let mut replies = Replies { listed, made_up: None, items: Vec::new() };
         let goes_on = probe::is_alive(&replies.listed);
@@ -222,7 +209,7 @@ impl<'a> ProbeRun<'a> {
         }
         for (id, page) in &plan.items {
             let reply = if goes_on && !self.refused {
-                if Instant::now() >= self.deadline {
+                if Instant::now() >= deadline {
                     break;
                 }
                 Some(self.ask_page(page).await)

@@ -10,7 +10,6 @@ use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedOptions, Time, UpdateHints};
 use tidegate_core::pause::GrowingPause;
 use tidegate_net::fetch::Retry;
-use tidegate_status::ScheduledPoll;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Builds the reason of an interval from the seconds that a publisher asks for.
@@ -74,25 +73,15 @@ const GAP_LIMIT: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How often a feed changes, as observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct UpdateRate {
-    last_change: Time,
+    pub last_change: Time,
     /// The usual time between two changes; recent gaps weigh most.
-    gap: Option<Duration>,
+    pub gap: Option<Duration>,
 }
 
 impl UpdateRate {
     /// Creates the rate of a feed that last changed at `time`; for a new feed, now.
     pub const fn since(time: Time) -> Self {
         Self { last_change: time, gap: None }
-    }
-
-    /// Restores a stored rate ([`UpdateRate::parts`]); a future time counts as now.
-    pub fn from_last_change(last_change: Time, gap: Option<Duration>, now: Time) -> Self {
-        Self { last_change: last_change.min(now), gap }
-    }
-
-    /// Returns the last change and the usual time between two.
-    pub const fn parts(self) -> (Time, Option<Duration>) {
-        (self.last_change, self.gap)
     }
 
     /// Returns the rate after an observed change at `now`.
@@ -102,25 +91,6 @@ impl UpdateRate {
         let gap = self.gap.map_or(latest, |gap| (gap.min(GAP_LIMIT) + latest) / 2);
         Self { last_change: now, gap: Some(gap) }
     }
-
-    /// Returns the usual time between changes, or the time since the last change if that is longer.
-    fn time_between_changes(self, now: Time) -> Duration {
-        self.gap.unwrap_or_default().max(now.since(self.last_change))
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum LastResult {
-    /// The feed was read: when a pending decision is due, and what announces its changes.
-    Read(Option<Time>, Option<IntervalReason>),
-    /// The poll failed: consecutive failures, and when to retry.
-    Failed(u32, Retry),
-    /// The feed is gone (410).
-    Gone {
-        failures: u32,
-        /// The most recent of them that were 410.
-        row: u32,
-    },
 }
 
 /// The basis for computing a feed's next poll.
@@ -138,31 +108,16 @@ pub struct FeedSchedule<'a> {
 }
 
 impl FeedSchedule<'_> {
-    /// Computes the poll after one that was answered or failed at `now`.
-    pub fn next(&self, after: LastResult, now: Time) -> PlannedPoll {
-        match after {
-            LastResult::Read(decision_due, announced_by) => {
-                self.after_reading(decision_due, announced_by, now)
-            }
-            LastResult::Failed(failures, retry) => {
-                self.after_failing(failures, retry, self.bounds.max, now)
-            }
-            LastResult::Gone { failures, row } => {
-                let gone = self.bounds.max.saturating_mul(row);
-                let seldom = if gone > SELDOM_AFTER { SELDOM_EVERY } else { Duration::ZERO };
-                self.after_failing(failures, Retry::Seldom, self.bounds.max.max(seldom), now)
-            }
-        }
-    }
-
-    /// Computes the poll after a successful one. `announced_by`: what announces the feed's changes.
-    fn after_reading(
+    /// Computes the poll after one that was answered at `now`. `decision_due`: when a pending decision is due;
+    /// `announced_by`: what announces the feed's changes.
+    pub fn after_reading(
         &self,
         decision_due: Option<Time>,
         announced_by: Option<IntervalReason>,
         now: Time,
     ) -> PlannedPoll {
-        let between_changes = self.rate.time_between_changes(now);
+        let UpdateRate { last_change, gap } = self.rate;
+        let between_changes = gap.unwrap_or_default().max(now.since(last_change));
         let (steady, turnover) = (between_changes / POLLS_PER_CHANGE, self.turnover(now));
         let own = self.bounds.clamp(steady.min(turnover));
         let requested = self
@@ -231,9 +186,12 @@ impl FeedSchedule<'_> {
         stated.max_by_key(|(requested, _)| *requested)
     }
 
-    /// Computes the poll after a failure, at most `most` from now.
-    fn after_failing(&self, failures: u32, retry: Retry, most: Duration, now: Time) -> PlannedPoll {
+    /// Computes the poll after `failures` consecutive ones. `gone`: how many of the most recent ones were 410.
+    pub fn after_failing(&self, failures: u32, retry: Retry, gone: u32, now: Time) -> PlannedPoll {
         let failures = failures.max(1);
+        let is_long_gone = self.bounds.max.saturating_mul(gone) > SELDOM_AFTER;
+        let seldom = if is_long_gone { SELDOM_EVERY } else { Duration::ZERO };
+        let most = self.bounds.max.max(seldom);
         let doubled = |first: Duration| {
             let pause = GrowingPause::doubling(first, self.bounds.max.max(first));
             self.bounds.clamp(pause.after(failures))
@@ -274,7 +232,7 @@ pub fn replay_interval(
     now: Time,
 ) -> Duration {
     let plan = FeedSchedule { feed, bounds, rate, half_life: None, hints, freshness: None };
-    plan.next(LastResult::Read(decision_due, None), now).at.since(now)
+    plan.after_reading(decision_due, None, now).at.since(now)
 }
 
 /// Returns when to poll for a decision due at `by`. A distant decision is also polled for half-way, so that changes
@@ -421,11 +379,6 @@ impl PlannedPoll {
     /// Plans a poll with a sentence as its reason.
     pub fn new(at: Time, reason: impl Into<Cow<'static, str>>) -> Self {
         Self { at, reason: PollReason::Text(reason.into()) }
-    }
-
-    /// Puts the plan into words.
-    pub fn describe(&self) -> ScheduledPoll {
-        ScheduledPoll { at: self.at, reason: self.reason.to_string() }
     }
 }
 

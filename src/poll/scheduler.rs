@@ -14,14 +14,13 @@ mod rounds;
 
 use self::ownership::OwnedFeeds;
 use self::rounds::Done;
-use super::PollSettings;
 use super::error::PollError;
 use super::feeds::FeedPolling;
 use super::politeness::HostRank;
 use super::poller::PollCommand;
 use super::polling::PollContext;
 use super::schedule::PlannedPoll;
-use super::sup::{AnnouncedFeed, FollowedDocuments};
+use super::sup::FollowedDocuments;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,9 +68,6 @@ pub(super) struct PollScheduler {
     /// Limits the polls on demand in flight.
     asked_for: Arc<Semaphore>,
     followed_documents: FollowedDocuments,
-    /// Through this, tasks that read SUP documents or ask hubs name the feeds to poll.
-    announcement_sender: mpsc::Sender<Vec<AnnouncedFeed>>,
-    announcements: mpsc::Receiver<Vec<AnnouncedFeed>>,
     /// The clocks as last read, to detect jumps.
     last_now: Time,
     last_instant: Instant,
@@ -81,7 +77,6 @@ pub(super) struct PollScheduler {
 
 impl PollScheduler {
     pub(super) fn new(context: Arc<PollContext>) -> Self {
-        let (announcement_sender, announcements) = mpsc::channel(1);
         Self {
             owned: context.store.gateways().map(|gateways| Box::new(OwnedFeeds::new(gateways))),
             last_now: context.clock.now(),
@@ -92,8 +87,6 @@ impl PollScheduler {
             begun: 0,
             asked_for: Arc::new(Semaphore::new(MAX_WAITING)),
             followed_documents: FollowedDocuments::default(),
-            announcement_sender,
-            announcements,
         }
     }
 
@@ -116,9 +109,6 @@ impl PollScheduler {
                         self.finish(done);
                     }
                 }
-                Some(wanted) = self.announcements.recv() => {
-                    wanted.iter().for_each(|it| self.poll_announced(it));
-                }
                 Some(compared) = OwnedFeeds::next_event(&mut self.owned) => {
                     self.apply_comparison(compared);
                 }
@@ -126,7 +116,7 @@ impl PollScheduler {
                     Some(command) => command(&mut self),
                     None => break,
                 },
-                () = self.context.hosts.changed() => {}
+                () = self.context.hosts.changed.notified() => {}
                 () = sleep_until(wake) => {}
             }
         }
@@ -148,10 +138,6 @@ impl PollScheduler {
         }
     }
 
-    fn settings(&self) -> Arc<PollSettings> {
-        self.context.settings.load_full()
-    }
-
     /// Reads or changes a polled feed; `None` if it is not polled.
     fn with_feed<T>(
         &self,
@@ -168,7 +154,7 @@ impl PollScheduler {
         let (at, is_stopped) = (next.at, stopped.is_some());
         let old = self.with_feed(name, |feed| match stopped {
             Some(failure) => {
-                feed.fail(failure);
+                feed.live.failure = Some(Box::new(failure));
                 None
             }
             None => feed.plan(next),
@@ -184,7 +170,7 @@ impl PollScheduler {
     fn unschedule(&mut self, name: &FeedName) {
         let old = self.with_feed(name, |feed| {
             feed.live.in_line = None;
-            feed.next.as_ref().map(|next| next.at)
+            feed.live.next.as_ref().map(|next| next.at)
         });
         if let Some(old) = old.flatten() {
             self.due.remove(&(old, name.clone()));
@@ -235,7 +221,7 @@ impl PollScheduler {
         let due = std::mem::take(&mut self.due).into_iter();
         self.due = due.map(|(at, name)| (at.minus(back), name)).collect();
         for (at, name) in &self.due {
-            self.with_feed(name, |feed| feed.next.iter_mut().for_each(|next| next.at = *at));
+            self.with_feed(name, |feed| feed.live.next.iter_mut().for_each(|next| next.at = *at));
         }
         for (_, cell) in self.context.table.all() {
             let mut feed = cell.lock();

@@ -1,10 +1,10 @@
 //! Further reads for a document whose publisher shares its items: the complete feed (SSE 1.0 section 4.1), and other
 //! feeds' knowledge of items in this gateway's name.
 
-use super::decide::{DecisionBasis, decide_and_commit};
+use super::decide::{CommitProgress, DecisionBasis, decide_and_commit};
 use super::error::RoundError;
 use super::judge::{DocumentJudge, LedgerReader, READS_AT_ONCE, SharingContext, Wants};
-use super::polling::{CommitProgress, PollContext};
+use super::polling::PollContext;
 use super::schedule::describe_duration;
 use super::walk::without_credentials;
 use futures_util::future::try_join_all;

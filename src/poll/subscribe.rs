@@ -10,7 +10,7 @@ use tidegate_core::model::{
     FeedName, HubSubscription, Interruptions, PollState, SubscriptionKeys, Time,
 };
 use tidegate_core::websub::subscriber::LEASE_ASKED;
-use tidegate_core::websub::{FORM_TYPE, HubRequest, Intent, Secret, SignatureError, Verification};
+use tidegate_core::websub::{FORM_TYPE, HubRequest, Intent, Secret, Verification};
 use tidegate_net::fetch::{
     Call, CallBody, CallRequest, FetchBlame, FetchError, LeadScope, read_url,
 };
@@ -89,7 +89,7 @@ pub async fn ask(
         }
     }
     let why = format!("it sent on to another hub more than {MAX_HUB_REDIRECTS} times");
-    Err(FetchError::Unusable { blame: FetchBlame::Upstream, why })
+    Err(FetchError::upstream(why))
 }
 
 /// Describes a hub's answer: its status, and the first line of a plain-text body.
@@ -118,33 +118,15 @@ pub struct Reach {
     pub http_secrets: bool,
 }
 
-/// The callback of a feed's hub subscription.
-#[derive(Debug)]
-pub struct Callback {
-    pub feed: FeedName,
-    /// The secret shared with the hub; `None` if the hub was given none, because it is reached over plain HTTP.
-    secret: Option<Secret>,
-}
-
-impl Callback {
-    /// Returns the callback of a feed in this state; `None` if its token is another one, or its secret is invalid, so
-    /// that no push could be verified.
-    pub(super) fn of(state: &PollState, token: &str) -> Option<Self> {
-        let keys = &state.subscription.as_ref()?.keys;
-        let secret = match keys.secret.as_str() {
-            _ if keys.token != token => return None,
-            "" => None,
-            text => Some(Secret::new(text).ok()?),
-        };
-        Some(Self { feed: state.feed.clone(), secret })
-    }
-
-    /// Verifies the signature of a push (WebSub section 7.1); a push without one fails. A hub without a secret signs
-    /// nothing: knowing the callback address suffices, since a push only causes a poll.
-    pub fn check(&self, signature: Option<&str>, body: &[u8]) -> Result<(), SignatureError> {
-        let Some(secret) = &self.secret else { return Ok(()) };
-        let signature = signature.ok_or(SignatureError::Form)?;
-        secret.verify(signature, body)
+/// Returns the secret with which a hub signs its pushes to the callback of `token`. `Some(None)`: the hub was given none,
+/// because it is reached over plain HTTP. `None`: the feed in this state has another token, or its secret is invalid, so
+/// that no push could be verified.
+pub fn find_secret(state: &PollState, token: &str) -> Option<Option<Secret>> {
+    let keys = &state.subscription.as_ref()?.keys;
+    match keys.secret.as_str() {
+        _ if keys.token != token => None,
+        "" => Some(None),
+        text => Secret::new(text).ok().map(Some),
     }
 }
 
@@ -286,9 +268,9 @@ mod tests {
             let keys = SubscriptionKeys { token: "token".to_owned(), secret: secret.to_owned() };
             let subscription = Some(Box::new(subscription(keys)));
             let state = PollState { subscription, ..PollState::new(&feed, "") };
-            let callback = Callback::of(&state, "token").unwrap();
-            assert_eq!(callback.check(None, b"x").is_ok(), is_believed);
-            assert!(Callback::of(&state, "other").is_none());
+            let secret = find_secret(&state, "token").unwrap();
+            assert_eq!(secret.is_none(), is_believed);
+            assert!(find_secret(&state, "other").is_none());
         }
     }
 }

@@ -6,22 +6,20 @@
 
 use super::politeness::HostRank;
 use super::polling::{BROKE_OFF, BackgroundTask, PollContext, catch_panic};
-use super::schedule::FLOOR;
+use super::schedule::{FLOOR, whole_seconds};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tidegate_core::model::{FAIR_TIME, FeedName, PushTrust, PushedPoll, SupId, Time, ToldChange};
 use tidegate_core::pause::GrowingPause;
 use tidegate_core::sup::{
-    Follower, FollowerStatus, ReadError, SupAnnouncement, SupDocument, UpdateMember, read_of,
+    Follower, FollowerStatus, SupAnnouncement, SupDocument, UpdateMember, read_of,
 };
 use tidegate_net::fetch::{
-    Fetch, FetchAnswer, FetchBlame, FetchError, FetchLimits, FetchRequest, LeadScope, Retry,
-    Validators,
+    Fetch, FetchAnswer, FetchError, FetchLimits, FetchRequest, LeadScope, Retry,
 };
-use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tower::ServiceExt as _;
 
 /// The longest time for reading a document, including those of longer periods.
@@ -31,10 +29,10 @@ const READ_TIME: Duration = FetchLimits::STANDARD.total;
 pub struct SupReader {
     /// The request for the first document, conditional on the last answer.
     request: FetchRequest,
-    /// The scope of addresses that its documents may name.
-    leads: LeadScope,
     /// The ids whose updates matter; `None`: all.
     only: Option<Arc<BTreeSet<SupId>>>,
+    /// How long the period of the document should be at least, if its publisher offers several.
+    least: Option<Duration>,
     follower: Follower,
 }
 
@@ -48,78 +46,64 @@ pub struct SupNews {
     pub missed: Option<(Time, Time)>,
     /// Why a document of a longer period could not be read, if so.
     pub unread: Option<FetchError>,
-    /// The period of the first document, in seconds.
+    /// The period of the document that is read next, in seconds.
     pub period: u32,
-    /// The addresses of documents by period in seconds.
-    available: BTreeMap<u32, String>,
+}
+
+/// Builds an unconditional request for a document that was named within `leads`.
+fn request(address: &str, leads: LeadScope) -> FetchRequest {
+    FetchRequest { leads, soon: true, ..FetchRequest::whole(address.to_owned(), Time::MIN) }
 }
 
 impl SupReader {
     /// Creates a reader without a history. `leads`: the scope within which `address` was named.
     pub fn new(address: &str, leads: LeadScope) -> Self {
-        let request = FetchRequest::whole(address.to_owned(), Time::MIN);
-        Self {
-            request: FetchRequest { leads, soon: true, ..request },
-            leads: LeadScope::Public,
-            only: None,
-            follower: Follower::default(),
-        }
+        let (request, follower) = (request(address, leads), Follower::default());
+        Self { request, only: None, least: None, follower }
     }
 
     /// Restricts the reader to these ids. If they changed, the last answer is forgotten, because the document matters
     /// again even if unchanged.
     fn keep_only(&mut self, ids: BTreeSet<SupId>) {
         if self.only.as_deref() != Some(&ids) {
-            self.forget_answer();
+            self.request = request(&self.request.url, self.request.leads.clone());
             self.follower.keep_only(&ids);
             self.only = Some(Arc::new(ids));
         }
     }
 
-    /// Makes the next request unconditional.
-    fn forget_answer(&mut self) {
-        (self.request.validators, self.request.known_wire) = (Validators::default(), None);
-    }
-
     /// Reads the document, and those of longer periods if it does not reach back to the last reading. `None`: it is
     /// unchanged.
     pub async fn read(&mut self, fetch: &Fetch, now: Time) -> Result<Option<SupNews>, FetchError> {
-        let before = self.follower.clone();
-        let late = FetchError::Timeout { what: "send its SUP documents", limit: READ_TIME };
-        let read = catch_panic(self.read_all(fetch, now), || Err(defect(BROKE_OFF)));
-        let read = timeout(READ_TIME, read).await.unwrap_or(Err(late));
-        if read.is_err() {
-            // A partial reading does not count; everything is read again.
-            self.follower = before;
-            self.forget_answer();
+        let end = Instant::now() + READ_TIME;
+        let asked = FetchRequest { now, ..self.request.clone() };
+        let Some((mut document, next, leads)) = self.ask(fetch, asked, end).await? else {
+            return Ok(None);
+        };
+        self.request = next;
+        let SupDocument { period, available, .. } = &document;
+        let mut news = SupNews { period: *period, ..SupNews::default() };
+        // The shortest period that is long enough is read from now on, or else the longest.
+        let longer = self.least.and_then(|least| available.range(whole_seconds(least)..).next());
+        let better = longer.or(available.last_key_value().filter(|_| self.least.is_some()));
+        if let Some((other, address)) = better.filter(|(other, _)| *other != period) {
+            (self.request, news.period) = (request(address, leads.clone()), *other);
         }
-        read
-    }
-
-    async fn read_all(&mut self, fetch: &Fetch, now: Time) -> Result<Option<SupNews>, FetchError> {
-        let request = FetchRequest { now, ..self.request.clone() };
-        let Some((mut document, first)) = self.ask(fetch, request).await? else { return Ok(None) };
-        (self.request.validators, self.request.known_wire, self.leads) = first;
-        let SupDocument { period, ref available, .. } = document;
-        let mut news = SupNews { period, available: available.clone(), ..SupNews::default() };
         let known = self.follower.known().unwrap_or(document.updated);
         // Each document has a longer period than the one before.
         for _ in 0..16 {
-            let found = self.follower.apply_document(&document);
-            let updated = document.updated;
+            let (found, updated) = (self.follower.apply_document(&document), document.updated);
             news.updates.extend(found.updates.into_iter().map(|update| (update, updated)));
-            let url = match found.standing {
+            let address = match found.standing {
                 FollowerStatus::Complete => return Ok(Some(news)),
-                FollowerStatus::Missed { .. } => break,
+                FollowerStatus::Missed => break,
                 FollowerStatus::Ask { address, .. } => address,
             };
-            let (leads, soon) = (self.leads.clone(), true);
-            let request = FetchRequest { leads, soon, ..FetchRequest::whole(url, now) };
-            match self.ask(fetch, request).await {
-                Ok(Some((longer, _))) => document = longer,
-                Ok(None) => break,
-                Err(error) => {
-                    news.unread = Some(error);
+            let asked = FetchRequest { now, ..request(&address, leads.clone()) };
+            match self.ask(fetch, asked, end).await {
+                Ok(Some((longer, ..))) => document = longer,
+                unread => {
+                    news.unread = unread.err();
                     break;
                 }
             }
@@ -130,43 +114,31 @@ impl SupReader {
         Ok(Some(news))
     }
 
-    /// Fetches a document; also returns its validators, fingerprint and scope for the next request.
+    /// Fetches a document until `end`. Also returns the next request for it, and the scope of what it names. `None`: it
+    /// is unchanged.
     async fn ask(
         &self,
         fetch: &Fetch,
         request: FetchRequest,
-    ) -> Result<Option<(SupDocument, (Validators, Option<u128>, LeadScope))>, FetchError> {
-        let fetched = fetch.clone().oneshot(request).await?;
-        let FetchAnswer::Document(document) = fetched.answer else { return Ok(None) };
-        let (bytes, only) = (document.bytes, self.only.clone());
-        // Blocking: the document may list a million feeds.
-        let read = tokio::task::spawn_blocking(move || read_of(&bytes, only.as_deref())).await;
-        let read = read.map_err(|error| defect(&error.to_string()))?;
-        let unreadable = |error: ReadError| FetchError::Unusable {
-            blame: FetchBlame::Upstream,
-            why: error.to_string(),
+        end: Instant,
+    ) -> Result<Option<(SupDocument, FetchRequest, LeadScope)>, FetchError> {
+        let defect = |why| FetchError::Client { what: "read its SUP documents", why };
+        let only = self.only.clone();
+        let reading = async {
+            let fetched = fetch.clone().oneshot(request.clone()).await?;
+            let FetchAnswer::Document(document) = fetched.answer else { return Ok(None) };
+            let (validators, known_wire) = (fetched.validators, Some(document.prints.wire));
+            // Blocking: the document may list a million feeds.
+            let read = move || read_of(&document.bytes, only.as_deref());
+            let read = tokio::task::spawn_blocking(read).await;
+            let read = read.map_err(|error| defect(error.to_string()))?;
+            let read = read.map_err(|error| FetchError::upstream(error.to_string()))?;
+            Ok(Some((read, FetchRequest { validators, known_wire, ..request }, fetched.leads)))
         };
-        let wire = Some(document.prints.wire);
-        Ok(Some((read.map_err(unreadable)?, (fetched.validators, wire, fetched.leads))))
+        let reading = catch_panic(reading, || Err(defect(BROKE_OFF.to_owned())));
+        let late = FetchError::Timeout { what: "send its SUP documents", limit: READ_TIME };
+        timeout_at(end, reading).await.unwrap_or(Err(late))
     }
-
-    /// Chooses the document to read from now on and returns its period: the shortest one not below `least`, or else the
-    /// longest. `None`: unknown.
-    fn choose_period(&mut self, news: &SupNews, least: Duration) -> Option<Duration> {
-        let wanted = u32::try_from(least.as_secs()).unwrap_or(u32::MAX);
-        let better = news.available.range(wanted..).next().or(news.available.last_key_value());
-        let mut period = news.period;
-        if let Some((other, address)) = better.filter(|(other, _)| **other != period) {
-            (self.request.url, self.request.leads) = (address.clone(), self.leads.clone());
-            self.forget_answer();
-            period = *other;
-        }
-        (period > 0).then(|| Duration::from_secs(u64::from(period)).max(FLOOR))
-    }
-}
-
-fn defect(why: &str) -> FetchError {
-    FetchError::Client { what: "read its SUP documents", why: why.to_owned() }
 }
 
 /// The most SUP documents followed; feeds of further ones are polled individually.
@@ -181,51 +153,43 @@ const MAX_FAILURES: u32 = 3;
 const RETRY: GrowingPause =
     GrowingPause::doubling(Duration::from_secs(5), Duration::from_secs(3600));
 
-/// A feed to be polled because of a SUP document or a hub.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AnnouncedFeed {
-    pub feed: FeedName,
-    /// The announced change; `None`: the feed is merely no longer covered.
-    pub told: ToldChange,
-    pub reason: &'static str,
+/// The feeds to poll because of a SUP document.
+pub struct AnnouncedFeeds {
+    pub feeds: Vec<FeedName>,
+    /// Why the document covers them no more; `None`: it lists a change of each.
+    pub lost: Option<&'static str>,
 }
 
 /// The state of a SUP document that feeds name.
 #[derive(Default)]
 pub struct SupSource {
-    /// The feeds by their ids in it, and the trust in the document for each.
-    feeds: BTreeMap<SupId, BTreeMap<FeedName, PushTrust>>,
+    /// The feeds by their ids in it.
+    feeds: BTreeMap<SupId, BTreeSet<FeedName>>,
     /// Since when all changes are known to be listed, and when it was last read.
     read: Option<(Instant, Instant)>,
-    period: Option<Duration>,
+    /// Its period, in seconds.
+    period: Option<u32>,
     failures: u32,
 }
 
-/// The state of a document, shared by its task and the scheduler.
+/// The state of a document, shared by its task and its feeds.
 pub type SharedSource = Arc<Mutex<SupSource>>;
 
-/// Reads a SUP document periodically and sends the feeds to be polled because of it.
-pub async fn follow(
-    context: Arc<PollContext>,
-    mut reader: SupReader,
-    source: SharedSource,
-    sender: mpsc::Sender<Vec<AnnouncedFeed>>,
-) {
+/// Reads a SUP document periodically and has the feeds polled that need it.
+pub async fn follow(context: Arc<PollContext>, mut reader: SupReader, source: SharedSource) {
     loop {
         context.until_open().await;
         // Limited, so that polls keep enough slots.
         let Ok(reading) = context.documents.acquire().await else { return };
         let slot = context.hosts.slot(&reader.request.url, HostRank::Announcement);
-        let slot = timeout(HOST_WAIT, slot).await;
-        let slot = match slot.unwrap_or(Err(Duration::ZERO)) {
-            Ok(slot) => slot,
-            Err(left) => {
-                drop(reading);
-                sleep(left.max(FLOOR)).await;
-                continue;
-            }
-        };
+        let slot = timeout(HOST_WAIT, slot).await.unwrap_or(Err(Duration::ZERO));
+        if let Err(left) = slot {
+            drop(reading);
+            sleep(left.max(FLOOR)).await;
+            continue;
+        }
         reader.keep_only(source.lock().feeds.keys().cloned().collect());
+        reader.least = Some(context.settings.load().bounds.min());
         let begun = Instant::now();
         let read = reader.read(&context.fetch(), context.clock.now()).await;
         drop((slot, reading));
@@ -234,90 +198,94 @@ pub async fn follow(
             context.hosts.pause(&pause);
         }
         // Pause at least four times as long as the reading took.
-        let (least, rest) = (context.settings.load().min_interval, begun.elapsed() * 4);
-        let now = (Instant::now(), context.clock.now());
-        let (wanted, wait) = source.lock().apply_reading(&mut reader, read, least, now);
-        if !wanted.is_empty() && sender.send(wanted).await.is_err() {
-            return;
-        }
+        let rest = begun.elapsed() * 4;
+        let (wanted, wait) = source.lock().apply_reading(read);
+        context.command(move |it| it.poll_announced(&wanted)).await;
         sleep(wait.max(rest)).await;
     }
 }
 
-/// The SUP documents that feeds name.
+/// The SUP documents that feeds name, by address.
 #[derive(Default)]
-pub struct FollowedDocuments {
-    /// The documents by address, each with its task.
-    sources: HashMap<String, (SharedSource, BackgroundTask)>,
-    announcements: HashMap<FeedName, SupAnnouncement>,
+pub struct FollowedDocuments(HashMap<String, Weak<FollowedDocument>>);
+
+struct FollowedDocument {
+    source: SharedSource,
+    _task: BackgroundTask,
+}
+
+/// A feed and the SUP document that it names. Dropping it removes the feed from the document, and ends the task of a
+/// document without feeds.
+pub struct FollowedFeed {
+    feed: FeedName,
+    announcement: SupAnnouncement,
+    document: Arc<FollowedDocument>,
+    /// The trust in the document to list the feed's changes.
+    trust: PushTrust,
 }
 
 impl FollowedDocuments {
-    /// Records the SUP document that a feed names, with its scope; `None`: the feed names none. `follow` starts the
-    /// task of a new document.
-    pub fn attach(
+    /// Has a feed follow the SUP document that it names, unless it does `before`. `begin` starts the task of a new
+    /// document.
+    pub fn follow(
         &mut self,
         feed: &FeedName,
-        announcement: Option<(SupAnnouncement, LeadScope)>,
-        follow: impl FnOnce(SupReader, SharedSource) -> BackgroundTask,
-    ) {
-        if self.announcements.get(feed)
-            == announcement.as_ref().map(|(announcement, _)| announcement)
-        {
-            return;
+        before: Option<Box<FollowedFeed>>,
+        (announcement, leads): (SupAnnouncement, LeadScope),
+        begin: impl FnOnce(SupReader, SharedSource) -> BackgroundTask,
+    ) -> Option<Box<FollowedFeed>> {
+        if before.as_ref().is_some_and(|before| before.announcement == announcement) {
+            return before;
         }
-        self.detach(feed);
-        let Some((announcement, leads)) = announcement else { return };
-        let is_known = self.sources.contains_key(&announcement.document);
-        if !is_known && self.sources.len() >= MAX_DOCUMENTS {
-            return;
+        drop(before);
+        self.0.retain(|_, document| document.strong_count() > 0);
+        let SupAnnouncement { document: address, id } = &announcement;
+        let known = self.0.get(address).and_then(Weak::upgrade);
+        if known.is_none() && self.0.len() >= MAX_DOCUMENTS {
+            return None;
         }
-        let (source, _) = self.sources.entry(announcement.document.clone()).or_insert_with(|| {
+        let document = known.unwrap_or_else(|| {
             let source = SharedSource::default();
-            let task = follow(SupReader::new(&announcement.document, leads), Arc::clone(&source));
-            (source, task)
+            let task = begin(SupReader::new(address, leads), Arc::clone(&source));
+            let document = Arc::new(FollowedDocument { source, _task: task });
+            self.0.insert(address.clone(), Arc::downgrade(&document));
+            document
         });
-        let mut source = source.lock();
-        source.feeds.entry(announcement.id.clone()).or_default().entry(feed.clone()).or_default();
-        self.announcements.insert(feed.clone(), announcement);
+        document.source.lock().feeds.entry(id.clone()).or_default().insert(feed.clone());
+        let (feed, trust) = (feed.clone(), PushTrust::default());
+        Some(Box::new(FollowedFeed { feed, announcement, document, trust }))
     }
+}
 
-    /// Forgets a feed, and its document if no other feed names it.
-    pub fn detach(&mut self, feed: &FeedName) {
-        let Some(SupAnnouncement { document, id }) = self.announcements.remove(feed) else {
-            return;
-        };
-        let Some((source, _)) = self.sources.get(&document) else { return };
-        let mut source = source.lock();
-        source.feeds.get_mut(&id).map(|feeds| feeds.remove(feed));
-        source.feeds.retain(|_, feeds| !feeds.is_empty());
-        let is_empty = source.feeds.is_empty();
-        drop(source);
-        if is_empty {
-            self.sources.remove(&document);
-        }
-    }
-
-    /// Records a successful poll of a feed that began at `begun`. Returns whether the document is expected to list
+impl FollowedFeed {
+    /// Records a successful poll of the feed that began at `begun`. Returns whether the document is expected to list
     /// every further change.
-    pub fn polled(
-        &mut self,
-        feed: &FeedName,
-        poll: PushedPoll,
-        begun: Instant,
-        now: (Instant, Time),
-    ) -> bool {
-        let Some(SupAnnouncement { document, id }) = self.announcements.get(feed) else {
-            return false;
-        };
-        let Some((source, _)) = self.sources.get(document) else { return false };
-        source.lock().polled((id, feed), poll, begun, now)
+    pub fn polled(&mut self, poll: PushedPoll, begun: Instant, time: Time) -> bool {
+        let source = self.document.source.lock();
+        self.trust.polled(poll, source.announcement_delay(), time);
+        let in_time = source.period() * 2 + READ_TIME;
+        let is_read =
+            |(since, last): (Instant, Instant)| begun >= since && last.elapsed() < in_time;
+        source.read.is_some_and(is_read) && self.trust.is_relied_on(time)
+    }
+
+    /// Records that the document lists a change. Returns which one.
+    pub fn listed(&mut self, time: Time) -> ToldChange {
+        self.trust.pushed(self.document.source.lock().announcement_delay(), time)
+    }
+}
+
+impl Drop for FollowedFeed {
+    fn drop(&mut self) {
+        let mut source = self.document.source.lock();
+        source.feeds.get_mut(&self.announcement.id).map(|feeds| feeds.remove(&self.feed));
+        source.feeds.retain(|_, feeds| !feeds.is_empty());
     }
 }
 
 impl SupSource {
     fn period(&self) -> Duration {
-        self.period.unwrap_or(Duration::from_secs(60))
+        Duration::from_secs(u64::from(self.period.unwrap_or(60)))
     }
 
     /// Returns how long after a poll found a change the document may still list it.
@@ -325,30 +293,11 @@ impl SupSource {
         FAIR_TIME.max(self.period() * 2)
     }
 
-    fn polled(
-        &mut self,
-        (id, feed): (&SupId, &FeedName),
-        poll: PushedPoll,
-        begun: Instant,
-        (now, time): (Instant, Time),
-    ) -> bool {
-        let (fair, in_time) = (self.announcement_delay(), self.period() * 2 + READ_TIME);
-        let trust = self.feeds.get_mut(id).and_then(|feeds| feeds.get_mut(feed));
-        let Some(trust) = trust else { return false };
-        trust.polled(poll, fair, time);
-        let is_read = |(since, last)| begun >= since && now < last + in_time;
-        self.read.is_some_and(is_read) && trust.is_relied_on(time)
-    }
-
-    /// Applies the result of a reading. Returns the feeds to poll now and the pause before the next reading. `least`:
-    /// the shortest polling interval.
+    /// Applies the result of a reading. Returns the feeds to poll now and the pause before the next reading.
     fn apply_reading(
         &mut self,
-        reader: &mut SupReader,
         read: Result<Option<SupNews>, FetchError>,
-        least: Duration,
-        (now, time): (Instant, Time),
-    ) -> (Vec<AnnouncedFeed>, Duration) {
+    ) -> (AnnouncedFeeds, Duration) {
         let news = match read {
             // An unchanged document has no news.
             Ok(news) => news.unwrap_or_default(),
@@ -357,36 +306,30 @@ impl SupSource {
         if let Some(error) = &news.unread {
             tracing::warn!(%error, "a SUP document of a longer period was not read");
         }
+        self.period = Some(news.period).filter(|period| *period > 0).or(self.period);
         self.failures = 0;
-        self.period = reader.choose_period(&news, least).or(self.period);
-        let since = self.read.map(|(since, _)| since);
+        let (since, now) = (self.read.map(|(since, _)| since), Instant::now());
         self.read = Some((since.filter(|_| news.missed.is_none()).unwrap_or(now), now));
-        let (fair, period) = (self.announcement_delay(), self.period());
         if news.missed.is_some() {
             let reason = "its SUP document does not reach back to the last one that was read";
-            return (self.all(reason), period);
+            return (self.end_cover(reason), self.period());
         }
-        let mut wanted = Vec::new();
-        let ids: BTreeSet<&SupId> = news.updates.iter().map(|(update, _)| &update.id).collect();
         // Changes in the first document may be older than the last polls, and each feed is polled once more anyway to
         // become covered.
-        for id in ids.into_iter().filter(|_| since.is_some()) {
-            for (feed, trust) in self.feeds.get_mut(id).into_iter().flatten() {
-                let (told, reason) = (trust.pushed(fair, time), "its SUP document lists a change");
-                wanted.push(AnnouncedFeed { feed: feed.clone(), told, reason });
-            }
-        }
-        (wanted, period)
+        let updates = news.updates.iter().filter(|_| since.is_some());
+        let ids: BTreeSet<&SupId> = updates.map(|(update, _)| &update.id).collect();
+        let feeds = ids.into_iter().filter_map(|id| self.feeds.get(id)).flatten().cloned();
+        (AnnouncedFeeds { feeds: feeds.collect(), lost: None }, self.period())
     }
 
-    fn all(&self, reason: &'static str) -> Vec<AnnouncedFeed> {
-        let (all, told) = (self.feeds.values().flat_map(BTreeMap::keys), ToldChange::None);
-        all.map(|feed| AnnouncedFeed { feed: feed.clone(), told, reason }).collect()
+    fn end_cover(&self, reason: &'static str) -> AnnouncedFeeds {
+        let feeds = self.feeds.values().flatten().cloned().collect();
+        AnnouncedFeeds { feeds, lost: Some(reason) }
     }
 
     /// Records a failed reading. If the publisher is busy or names a time, it is not retried quickly, and the document
     /// covers no feed meanwhile.
-    fn apply_failure(&mut self, error: &FetchError) -> (Vec<AnnouncedFeed>, Duration) {
+    fn apply_failure(&mut self, error: &FetchError) -> (AnnouncedFeeds, Duration) {
         let asked = error.retry();
         let least = if asked == Retry::Backoff { 0 } else { MAX_FAILURES };
         self.failures = self.failures.saturating_add(1).max(least);
@@ -399,9 +342,9 @@ impl SupSource {
             tracing::warn!(%error, failures = self.failures, "a SUP document was not read");
         }
         if is_blind && self.read.take().is_some() {
-            return (self.all("its SUP document cannot be read"), wait);
+            return (self.end_cover("its SUP document cannot be read"), wait);
         }
-        (Vec::new(), wait)
+        (AnnouncedFeeds { feeds: Vec::new(), lost: None }, wait)
     }
 }
 

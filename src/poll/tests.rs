@@ -250,6 +250,14 @@ async fn a_commit_of_unknown_fate_is_looked_up() {
     }
 }
 
+/// Polls `news` on demand twice at the same time.
+fn ask_twice(gateway: &Gateway) -> [tokio::task::JoinHandle<Result<PollResponse, PollError>>; 2] {
+    [(); 2].map(|()| {
+        let poller = gateway.poller.clone();
+        tokio::spawn(async move { poller.poll_now(&name("news")).await })
+    })
+}
+
 #[tokio::test]
 async fn poll_now_is_not_answered_by_a_request_that_was_in_flight() {
     let publisher = Publisher::gated("old");
@@ -257,23 +265,45 @@ async fn poll_now_is_not_answered_by_a_request_that_was_in_flight() {
     eventually(|| publisher.requests() == 1).await;
     assert!(gateway.poller.summaries()[&name("news")].is_in_flight);
     // The publisher's document changes after its old answer was sent.
-    let ask = || {
-        let poller = gateway.poller.clone();
-        tokio::spawn(async move { poller.poll_now(&name("news")).await })
-    };
-    let (first, second) = (ask(), ask());
+    let asked = ask_twice(&gateway);
     tokio::task::yield_now().await;
     publisher.release(1);
     eventually(|| publisher.requests() == 2).await;
-    assert!(!first.is_finished() && !second.is_finished());
+    assert!(!asked.iter().any(|answer| answer.is_finished()));
     publisher.says("new", "2");
     publisher.release(2);
-    for answer in [first, second] {
+    for answer in asked {
         let report = answer.await.unwrap().unwrap();
-        assert_ne!(report.outcome, PollEnding::Failed);
-        assert_eq!(Some(gateway.store.state_of("news").tick), Some(report.until));
+        assert_eq!(report.outcome, PollEnding::Changed);
+        assert_eq!(report.until, gateway.store.state_of("news").tick);
     }
     assert_eq!(gateway.store.state_of("news").body, xxhash_rust::xxh3::xxh3_128(b"new"));
+    assert_eq!(publisher.requests(), 2);
+}
+
+/// A second request would be answered as unchanged, and its caller would not learn of the change.
+#[tokio::test]
+async fn poll_now_is_answered_by_a_round_whose_request_has_still_to_go_out() {
+    let gateway = Gateway::with_news("old").await;
+    let commits = gateway.store.hold_commits();
+    gateway.publisher.says("older", "2");
+    let given_up = ask_twice(&gateway);
+    eventually(|| gateway.publisher.requests() == 2).await;
+    // The feed's next round waits for the commit of this one.
+    let (poller, asked) = (gateway.poller.clone(), gateway.publisher.requests());
+    let put = tokio::spawn(async move { poller.put(moved()).await });
+    let feed = gateway.poller.context.table.get(&name("news")).unwrap();
+    eventually(|| feed.lock().is_paused()).await;
+    eventually(|| gateway.poller.summaries()[&name("news")].is_in_flight).await;
+    let late = ask_twice(&gateway);
+    tokio::task::yield_now().await;
+    gateway.publisher.says("new", "3");
+    commits.add_permits(9);
+    put.await.unwrap().unwrap();
+    for answer in given_up.into_iter().chain(late) {
+        assert_eq!(answer.await.unwrap().unwrap().outcome, PollEnding::Changed);
+    }
+    assert_eq!(gateway.publisher.requests(), asked + 1);
 }
 
 #[tokio::test]

@@ -70,7 +70,7 @@ pub(super) async fn request(
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
     }
     let body = body.map_err(|error| Problem::new(error.status(), error.body_text()))?;
-    let request = HubRequest::read(&body).map_err(|error| match error.parameter() {
+    let request = HubRequest::read(&body).map_err(|error| match error.parameter {
         Some(name) => Problem::parameter(name, error.to_string()),
         None => Problem::new(StatusCode::BAD_REQUEST, error.to_string()),
     })?;

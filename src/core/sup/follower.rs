@@ -31,10 +31,7 @@ pub enum FollowerStatus {
         address: String,
     },
     /// There is a gap that no document covers: every feed may have changed.
-    Missed {
-        /// The time up to which everything was known.
-        known: Time,
-    },
+    Missed,
 }
 
 /// Follows the documents of one publisher.
@@ -50,10 +47,6 @@ pub struct Follower {
 }
 
 impl Follower {
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Returns the time up to which everything is known; `None` before the first document.
     pub const fn known(&self) -> Option<Time> {
         self.known
@@ -130,7 +123,7 @@ impl Follower {
             None => {
                 let apart = self.apart.take().map_or(updated, |(_, updated)| updated);
                 self.known = Some(if went_back { updated } else { updated.max(apart) });
-                FollowerStatus::Missed { known }
+                FollowerStatus::Missed
             }
         }
     }

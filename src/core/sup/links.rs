@@ -7,21 +7,13 @@ pub(super) const HEADER_LIMIT: usize = 8 * 1024;
 pub struct HeaderLink<'a> {
     /// The target, verbatim.
     pub target: &'a str,
-    relations: String,
-    kind: String,
+    /// Its relations, verbatim.
+    pub relations: String,
+    /// The media type of the target, if stated.
+    pub kind: String,
 }
 
 impl HeaderLink<'_> {
-    /// Returns its relations, verbatim.
-    pub fn relations(&self) -> &str {
-        &self.relations
-    }
-
-    /// Returns the media type of the target, if stated.
-    pub fn kind(&self) -> &str {
-        &self.kind
-    }
-
     /// Whether it has a relation. Registered relations are case-insensitive (section 2.1.1).
     pub fn is(&self, relation: &str) -> bool {
         self.relations.split_ascii_whitespace().any(|one| one.eq_ignore_ascii_case(relation))

@@ -27,7 +27,8 @@ const SHOWN: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{words}")]
 pub struct FormError {
-    parameter: Option<&'static str>,
+    /// The invalid parameter; `None` if the form as a whole is invalid.
+    pub parameter: Option<&'static str>,
     words: String,
 }
 
@@ -46,11 +47,6 @@ impl FormError {
 
     fn mode(found: &str, known: &str) -> Self {
         Self::new("hub.mode", format!("hub.mode is {:?}, and not {known}", shown(found)))
-    }
-
-    /// Returns the invalid parameter; `None` if the form as a whole is invalid.
-    pub const fn parameter(&self) -> Option<&'static str> {
-        self.parameter
     }
 }
 

@@ -76,7 +76,7 @@ pub fn page_feeds(page: &str, url: &Url) -> PageFeeds {
 pub fn header_feeds<'a>(values: impl IntoIterator<Item = &'a str>, url: &Url) -> Vec<FeedLink> {
     let mut found = Vec::new();
     for link in
-        values.into_iter().flat_map(links).filter(|link| is_feed(link.relations(), link.kind()))
+        values.into_iter().flat_map(links).filter(|link| is_feed(&link.relations, &link.kind))
     {
         found.extend(feed_link(url, link.target, ""));
     }

@@ -10,7 +10,7 @@ use std::hash::RandomState;
 use std::io::Read as _;
 use std::sync::OnceLock;
 use tidegate_core::model::{
-    FeedAccess, Login, ProxyAddress, ProxyRoute, SecretSource, SecretText, UserPassword,
+    FeedAccess, Login, ProxyAddress, SecretSource, SecretText, UserPassword,
 };
 use url::{Origin, Url};
 
@@ -19,7 +19,7 @@ use url::{Origin, Url};
 pub struct RequestAccess {
     /// The origin of the feed's address; `None` if that is invalid.
     origin: Option<Origin>,
-    access: Box<FeedAccess>,
+    pub(super) access: Box<FeedAccess>,
 }
 
 impl RequestAccess {
@@ -27,11 +27,6 @@ impl RequestAccess {
     pub fn new(url: &str, access: &FeedAccess) -> Self {
         let origin = Url::parse(url).ok().map(|url| url.origin());
         Self { origin, access: Box::new(access.clone()) }
-    }
-
-    /// Returns the feed's own route, if any.
-    pub(super) fn route(&self) -> Option<&ProxyRoute> {
-        self.access.route.as_ref()
     }
 }
 

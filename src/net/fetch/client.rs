@@ -4,21 +4,18 @@ mod ways;
 
 pub(super) use ways::RequestWay;
 
-use super::access::{ReadyProxy, RequestAccess, RequestIdentity};
+use super::access::{ReadyProxy, RequestIdentity};
 use super::call::PAGES;
 use super::clients::{ClientMaker, HttpVersions, KeptHosts, MAX_HEADER_BYTES, own_headers};
 use super::error::{ANSWERING, FetchBlame, FetchError};
 use super::guard::{AllowPrivate, Openness, read_url};
 use super::handover::Handover;
 use super::lead::LeadScope;
-use super::message::{
-    FetchAnswer, FetchRequest, Fetched, FetchedDocument, Validators, announced, hub_links,
-    page_links,
-};
+use super::message::{FetchAnswer, FetchRequest, Fetched, FetchedDocument};
 use super::pass::Passers;
-use super::redirect::{self, RedirectChain};
+use super::redirect::RedirectChain;
 use super::{FetchLimits, FetchSettings, Passage, Passing, Services, body, challenge, freshness};
-use crate::origin::{OriginSite, WholeAnswer, check_for_everybody};
+use crate::origin::{OriginSite, check_for_everybody};
 use bytes::Bytes;
 use cookie_store::CookieStore;
 use http::StatusCode;
@@ -145,7 +142,10 @@ impl Core {
         let mut led_request = self.lead(scope, None, &chain.url).await;
         let cookies = CookieStore::default();
         let mut identified = IdentifiedRequest { request: &request, identity, cookies };
-        if let Some(handed) = self.handed(&request) {
+        // Takes the document that a reader's request left for this poll, if the poll has no identity of its own.
+        if request.for_everybody
+            && let Some(handed) = self.handover.take(&request.url)
+        {
             let response = http::Response::new(handed.body);
             let (mut head, body) = response.into_parts();
             head.headers = handed.headers;
@@ -159,7 +159,7 @@ impl Core {
             let asking = self.ask(&identified, &chain, is_public);
             let response = asking.await.map_err(|error| led_request.explain(error))?;
             let code = response.status().as_u16();
-            if !redirect::is_redirect(code) {
+            if !matches!(code, 301 | 302 | 303 | 307 | 308) {
                 let answer = self.answer(&identified, chain, response).await?;
                 return Ok(Fetched { leads: led_request.into_scope(), ..answer });
             }
@@ -176,11 +176,6 @@ impl Core {
         }
     }
 
-    /// Takes the document that a reader's request left for this poll, if the poll has no identity of its own.
-    fn handed(&self, request: &FetchRequest) -> Option<WholeAnswer> {
-        request.for_everybody.then(|| self.handover.take(&request.url)).flatten()
-    }
-
     /// Makes one hop. `is_public`: only public addresses may be connected to.
     async fn ask(
         &self,
@@ -192,7 +187,7 @@ impl Core {
         let request = identified.request;
         // A redirect within the host is its next request.
         let soon = request.soon || chain.hops > 0;
-        let route = request.access.as_ref().and_then(RequestAccess::route);
+        let route = request.access.as_ref().and_then(|own| own.access.route.as_ref());
         let mut headers = identified.conditions(url);
         self.say_name(url, &mut headers);
         identified.identity.apply(url, &mut headers);
@@ -235,25 +230,11 @@ impl Core {
         if request.for_everybody && (is_document || status == 304) {
             check_for_everybody(&headers).map_err(|why| FetchError::upstream(why.to_string()))?;
         }
-        let final_url = chain.url.to_string();
-        let found = Validators::from_headers(&headers, &final_url, identity.print);
-        let announced = announced(&headers, &final_url);
-        let links = hub_links(&headers, &final_url);
+        let url = chain.url.to_string();
         let mut fetched = Fetched {
-            announced,
-            links,
-            page_links: page_links(&headers),
-            answer: FetchAnswer::NotModified,
-            status,
-            validators: found,
-            freshness: freshness::freshness(&headers, request.now),
-            final_url,
             moved_to: chain.moved_to.as_ref().map(Url::to_string),
-            wire_bytes: 0,
             notes: chain.notes.clone(),
-            is_from_reader: false,
-            leads: LeadScope::Public,
-            rate_reset: freshness::rate_reset(&headers, request.now),
+            ..Fetched::from_headers((status, &headers), url, request, identity.print)
         };
         match status {
             304 if !identified.has_conditions(&chain.url) => Err(FetchError::Unasked304),

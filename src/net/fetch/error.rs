@@ -133,7 +133,7 @@ pub enum FetchError {
 
 impl FetchError {
     /// Creates the error for an unusable answer.
-    pub(super) fn upstream(why: impl Into<String>) -> Self {
+    pub fn upstream(why: impl Into<String>) -> Self {
         Self::Unusable { blame: FetchBlame::Upstream, why: why.into() }
     }
 

@@ -172,22 +172,34 @@ pub struct Fetched {
     pub page_links: Vec<String>,
 }
 
-/// Returns the SUP document named in the headers of an answer from `url`.
-pub(super) fn announced(headers: &HeaderMap, url: &str) -> Option<SupAnnouncement> {
-    let header = texts(headers, "x-sup-id").find_map(in_header);
-    header.or_else(|| texts(headers, "link").find_map(|value| in_links(value, url)))
-}
-
-/// Returns the hubs and the topic named in the headers of an answer from `url`.
-pub(super) fn hub_links(headers: &HeaderMap, url: &str) -> HubLinks {
-    HubLinks::in_headers(texts(headers, "link"), url)
-}
-
-/// Returns the `Link` headers of an answer that declares itself a page.
-pub(super) fn page_links(headers: &HeaderMap) -> Vec<String> {
-    match says_page(headers) {
-        true => texts(headers, "link").map(str::to_owned).collect(),
-        false => Vec::new(),
+impl Fetched {
+    /// Reads what the headers of an answer to `request` say. `print` identifies the credentials of the request. For the
+    /// caller remain what the answer is, how it was reached, and where it may lead to.
+    pub(super) fn from_headers(
+        (status, headers): (u16, &HeaderMap),
+        final_url: String,
+        request: &FetchRequest,
+        print: u64,
+    ) -> Self {
+        let links = || texts(headers, "link");
+        let header = texts(headers, "x-sup-id").find_map(in_header);
+        let page_links = links().filter(|_| says_page(headers)).map(str::to_owned);
+        Self {
+            answer: FetchAnswer::NotModified,
+            status,
+            validators: Validators::from_headers(headers, &final_url, print),
+            freshness: freshness::freshness(headers, request.now),
+            moved_to: None,
+            wire_bytes: 0,
+            notes: Vec::new(),
+            is_from_reader: false,
+            leads: LeadScope::Public,
+            rate_reset: freshness::rate_reset(headers, request.now),
+            announced: header.or_else(|| links().find_map(|value| in_links(value, &final_url))),
+            links: HubLinks::in_headers(links(), &final_url),
+            page_links: page_links.collect(),
+            final_url,
+        }
     }
 }
 
@@ -218,7 +230,10 @@ mod tests {
             for (name, value) in pairs {
                 headers.append(*name, value.parse().unwrap());
             }
-            announced(&headers, "http://e.org/feed").map(|place| place.document)
+            let url = "http://e.org/feed".to_owned();
+            let request = FetchRequest::whole(url.clone(), Time::from_unix(0));
+            let fetched = Fetched::from_headers((200, &headers), url, &request, 0);
+            fetched.announced.map(|place| place.document)
         };
         let link = format!("</sup#1>; rel=\"{}\"", tidegate_core::sup::RELATION);
         let found = |address: &str| Some(address.to_owned());

@@ -66,11 +66,6 @@ impl RedirectChain {
     }
 }
 
-/// Whether a status is a redirect to follow.
-pub(super) const fn is_redirect(code: u16) -> bool {
-    matches!(code, 301 | 302 | 303 | 307 | 308)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

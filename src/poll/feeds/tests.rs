@@ -46,7 +46,7 @@ fn a_feed_takes_few_bytes() {
 fn a_feed_is_stale_after_three_intervals_and_a_day_at_least() {
     let mut entry = feed();
     assert_eq!(stands(&entry), (None, None));
-    entry.begin(at(0));
+    entry.live.since = Some(at(0));
     entry.plan(PlannedPoll::new(at(DAY), "it is new"));
     assert_eq!(stands(&entry), (Some(at(0)), Some(at(3 * DAY))));
     polled(&mut entry, at(DAY), None);
@@ -59,7 +59,7 @@ fn a_feed_is_stale_after_three_intervals_and_a_day_at_least() {
     // If it failed before the start, the time of its last reading is unknown.
     let mut entry = feed();
     entry.memory.state.failures = 7;
-    entry.begin(at(0));
+    entry.live.since = Some(at(0));
     entry.plan(PlannedPoll::new(at(5 * DAY), "it fails"));
     assert_eq!(stands(&entry), (Some(at(0)), Some(at(DAY))));
 }

@@ -186,18 +186,19 @@ fn only_what_a_restart_should_know_is_written() {
 fn the_times_of_polls_are_written_once_an_hour_or_in_a_quarter_of_an_interval() {
     let (minute, day) = (Duration::from_secs(60), Duration::from_secs(86_400));
     let mut memory = FeedMemory::new(&record(), NOW);
-    assert!(!memory.is_unwritten(minute, NOW) && !memory.is_behind(), "there was none");
+    assert!(!memory.is_unwritten(NOW.plus(minute), NOW) && !memory.is_behind(), "there was none");
     memory.note_poll_end(None, NOW);
-    assert!(memory.is_unwritten(minute, NOW) && memory.is_behind());
+    assert!(memory.is_unwritten(NOW.plus(minute), NOW) && memory.is_behind());
     memory.write(NOW);
-    memory.note_poll_end(None, NOW.plus(WRITE_EVERY));
-    assert!(!memory.is_unwritten(minute, NOW.plus(WRITE_EVERY)));
-    assert!(memory.is_behind(), "a stop writes it down all the same");
-    assert!(memory.is_unwritten(minute, NOW.plus(WRITE_EVERY + minute)));
-    assert!(!memory.is_unwritten(day, NOW.plus(day / 4)));
-    assert!(memory.is_unwritten(day, NOW.plus(day / 4 + minute)));
-    // The clock was set back meanwhile.
-    assert!(memory.is_unwritten(day, NOW.minus(minute)));
+    for (interval, within) in [(minute, WRITE_EVERY), (day, day / 4)] {
+        let is_due = |memory: &FeedMemory, now: Time| memory.is_unwritten(now.plus(interval), now);
+        memory.note_poll_end(None, NOW.plus(within));
+        assert!(!is_due(&memory, NOW.plus(within)) && memory.is_behind());
+        memory.note_poll_end(None, NOW.plus(within + minute));
+        assert!(is_due(&memory, NOW.plus(within + minute)));
+        // The clock was set back meanwhile.
+        assert!(is_due(&memory, NOW.minus(minute)));
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::memory::FeedMemory;
-use crate::permits::{JudgeCost, LARGE_ENTRIES};
+use crate::permits::LARGE_ENTRIES;
 use crate::testing::double::{NOW, name, poller_config, record, store_of};
 use crate::testing::gateway::{Gateway, Publisher};
 use std::time::Duration;
@@ -18,16 +18,16 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
     let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(NOW));
     let services = Publisher::new("one").services();
     let config = poller_config(store_of(&[]).real(), &clock, services);
-    let context = Arc::new(Poller::context(config));
+    let context = Arc::new(Poller::context(config, commands.downgrade()));
     let mut scheduler = PollScheduler::new(Arc::clone(&context));
     let poller = Poller { commands, context: Arc::clone(&context) };
-    for feed in ["ash", "birch"] {
-        let keys = SubscriptionKeys { token: format!("token.{feed}"), secret: "secret".to_owned() };
+    for (feed, secret) in [("ash", "secret"), ("birch", "secret"), ("unsigned", "")] {
+        let keys = SubscriptionKeys { token: format!("token.{feed}"), secret: secret.to_owned() };
         let found = Discovery { hubs: vec!["http://h.example/".into()], topic: "t".to_owned() };
         let mut memory = FeedMemory::new(&record(feed), NOW);
         let subscription = subscriber::begin(&found, keys, "http://g.example", None, NOW);
         memory.state.subscription = Some(Box::new(subscription));
-        context.table.insert(Arc::new(record(feed)), memory).lock().begin(NOW);
+        context.table.insert(Arc::new(record(feed)), memory).lock().live.since = Some(NOW);
     }
     let signature = Secret::new("secret").unwrap().sign(b"news");
     let push = async |feed: &str| {
@@ -35,6 +35,10 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
             .pushed(&format!("token.{feed}"), Some(signature.clone()), Bytes::from_static(b"news"))
             .await
     };
+    for (feed, expected) in [("ash", PushResult::Disbelieved), ("unsigned", PushResult::Taken)] {
+        assert_eq!(poller.pushed(&format!("token.{feed}"), None, Bytes::new()).await, expected);
+    }
+    inbox.try_recv().unwrap()(&mut scheduler);
     assert_eq!(push("ash").await, PushResult::Taken);
     assert_eq!(push("birch").await, PushResult::Busy, "nobody would hear of it");
     assert_eq!(push("ash").await, PushResult::Taken, "that one is heard of anyway");
@@ -42,22 +46,22 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
     let mut heard = |feed: &str| {
         let command = inbox.try_recv();
         command.map(|command| command(&mut scheduler)).is_ok()
-            && !context.table.get(&name(feed)).unwrap().lock().waits_for_push
+            && !context.table.get(&name(feed)).unwrap().lock().live.waits_for_push
     };
     assert_eq!((heard("ash"), heard("birch")), (true, false));
     assert_eq!(push("birch").await, PushResult::Taken, "sent again");
     assert_eq!((heard("birch"), heard("ash")), (true, false));
-    context.table.get(&name("ash")).unwrap().lock().pause();
+    context.table.get(&name("ash")).unwrap().lock().end_live();
     assert_eq!(push("ash").await, PushResult::Unknown, "it is not polled for the time being");
     assert!(!poller.is_callback("token.ash").await);
     // If the feed is paused between a push and its handling, no mark remains that later pushes would rely on.
     assert_eq!(push("birch").await, PushResult::Taken);
     let cell = context.table.get(&name("birch")).unwrap();
-    cell.lock().pause();
+    cell.lock().end_live();
     inbox.try_recv().unwrap()(&mut scheduler);
-    cell.lock().begin(NOW);
+    cell.lock().live.since = Some(NOW);
     assert_eq!(push("birch").await, PushResult::Taken);
-    assert!(cell.lock().waits_for_push && inbox.try_recv().is_ok(), "it is heard of");
+    assert!(cell.lock().live.waits_for_push && inbox.try_recv().is_ok(), "it is heard of");
 }
 
 /// However many large feeds are aged, they use the memory of one; other feeds do not wait for them.
@@ -75,7 +79,7 @@ async fn a_large_ledger_is_aged_in_the_turn_of_large_documents() {
         let aged = timeout(Duration::from_secs(3600), poller.age(&Arc::new(record(feed)))).await;
         aged.map(Result::unwrap).is_ok()
     };
-    let permit = poller.context.judge_permits.acquire(JudgeCost::Large(0)).await.unwrap();
+    let permit = poller.context.judge_permits.large.acquire().await.unwrap();
     assert!(!is_aged("large").await);
     assert!(is_aged("usual").await);
     drop(permit);

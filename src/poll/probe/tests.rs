@@ -70,7 +70,7 @@ fn new<'a>(site: &Arc<Site>, plan: &'a ProbePlan, pause: Duration) -> ProbeRun<'
 async fn ask(site: &Arc<Site>) -> (Replies, bool) {
     let plan = plan();
     let mut probe_run = new(site, &plan, Duration::from_secs(1));
-    let replies = probe_run.ask_all(&plan).await;
+    let replies = probe_run.ask_all().await;
     assert_eq!(usize::try_from(probe_run.requests).unwrap(), site.asked().len());
     (replies, probe_run.refused)
 }
@@ -141,7 +141,7 @@ async fn no_page_is_asked_for_while_as_many_are_as_may_be() {
     let (site, plan, pages) = (Site::new(|_, _| status(200)), plan(), Semaphore::new(0));
     let mut probe_run = new(&site, &plan, Duration::ZERO);
     probe_run.pages = &pages;
-    let mut all = std::pin::pin!(probe_run.ask_all(&plan));
+    let mut all = std::pin::pin!(probe_run.ask_all());
     assert!(timeout(Duration::from_secs(60), &mut all).await.is_err());
     assert!(site.asked().is_empty());
     pages.add_permits(1);
@@ -184,7 +184,7 @@ async fn it_is_told_where_redirects_lead_and_what_fails() {
 #[tokio::test(start_paused = true)]
 async fn a_round_has_its_time() {
     let (site, plan) = (Site::new(|_, _| status(200)), plan());
-    let replies = new(&site, &plan, PROBE_TIME).ask_all(&plan).await;
+    let replies = new(&site, &plan, PROBE_TIME).ask_all().await;
     assert_eq!(replies.items.len(), 0, "{:?}", site.asked());
     assert_eq!(site.asked(), ["HEAD /listed", "HEAD /made-up", "GET /made-up"]);
 }

@@ -24,17 +24,14 @@ fn plan<'a>(
     FeedSchedule { feed, bounds, rate, half_life: None, hints, freshness: None }
 }
 
-fn next(rate: UpdateRate, hints: &UpdateHints, after: LastResult) -> PlannedPoll {
-    plan(&feed(), standard(), rate, hints).next(after, NOW)
-}
-
 fn read(rate: UpdateRate, hints: &UpdateHints) -> PlannedPoll {
-    next(rate, hints, LastResult::Read(None, None))
+    plan(&feed(), standard(), rate, hints).after_reading(None, None, NOW)
 }
 
 /// The same while something can be decided at a time.
 fn pending(hints: &UpdateHints, at: Time) -> PlannedPoll {
-    next(UpdateRate::since(NOW), hints, LastResult::Read(Some(at), None))
+    let (feed, rate) = (feed(), UpdateRate::since(NOW));
+    plan(&feed, standard(), rate, hints).after_reading(Some(at), None, NOW)
 }
 
 fn about(next: &PlannedPoll, expected: Duration) -> bool {
@@ -92,7 +89,7 @@ fn what_the_publisher_asks_for_is_honoured_up_to_the_longest_interval() {
     let (feed, hints) = (feed(), UpdateHints::default());
     let plan = plan(&feed, standard(), quiet, &hints);
     let plan = FeedSchedule { freshness: Some(2 * HOUR), ..plan };
-    let found = plan.next(LastResult::Read(None, None), NOW);
+    let found = plan.after_reading(None, None, NOW);
     assert!(about(&found, 2 * HOUR), "{found:?}");
     assert!(found.reason.to_string().contains("Cache-Control"), "{found:?}");
 }
@@ -122,8 +119,8 @@ fn something_pending_brings_a_poll_forward_whatever_the_publisher_asks() {
 
 #[test]
 fn failures_are_met_with_patience_and_never_with_giving_up() {
-    let quiet = UpdateRate::since(NOW);
-    let hints = UpdateHints::default();
+    let (feed, hints) = (feed(), UpdateHints::default());
+    let plan = plan(&feed, standard(), UpdateRate::since(NOW), &hints);
     for (failures, retry, expected) in [
         (1, Retry::Backoff, 5 * MINUTE),
         (2, Retry::Backoff, 10 * MINUTE),
@@ -138,11 +135,11 @@ fn failures_are_met_with_patience_and_never_with_giving_up() {
         (1, Retry::After(400 * DAY), DAY),
         (1, Retry::Seldom, DAY),
     ] {
-        let found = next(quiet, &hints, LastResult::Failed(failures, retry));
+        let found = plan.after_failing(failures, retry, 0, NOW);
         assert!(about(&found, expected), "{failures} {retry:?}: {found:?}");
         assert!(found.at <= NOW.plus(DAY), "{failures} {retry:?}: {found:?}");
     }
-    let found = next(quiet, &hints, LastResult::Failed(3, Retry::Seldom));
+    let found = plan.after_failing(3, Retry::Seldom, 0, NOW);
     assert!(found.reason.to_string().starts_with("it failed 3 times in a row; "), "{found:?}");
 }
 
@@ -203,23 +200,23 @@ proptest! {
         let hints = UpdateHints { ttl, period, skip_hours, ..UpdateHints::default() };
         let plan = FeedSchedule { freshness, ..plan(&feed, bounds, rate, &hints) };
 
-        let read = plan.next(LastResult::Read(None, None), NOW);
+        let read = plan.after_reading(None, None, NOW);
         prop_assert!(read.at >= NOW.plus(bounds.min()));
         prop_assert!(read.at <= NOW.plus(bounds.max()).plus(Duration::from_secs(7 * 86_400)));
         prop_assert!(!read.reason.to_string().is_empty());
-        prop_assert_eq!(&plan.next(LastResult::Read(None, None), NOW), &read);
+        prop_assert_eq!(&plan.after_reading(None, None, NOW), &read);
 
         let decision_due = decision_due.map(|later| NOW.plus(later));
-        let pending = plan.next(LastResult::Read(decision_due, None), NOW);
+        let pending = plan.after_reading(decision_due, None, NOW);
         prop_assert!(pending.at <= read.at && pending.at > NOW);
         let earliest = NOW.plus(MIN_DECISION_PAUSE);
         prop_assert!(decision_due.is_none_or(|by| pending.at <= by.max(earliest)));
 
-        let failed = plan.next(LastResult::Failed(failures, retry), NOW);
+        let failed = plan.after_failing(failures, retry, 0, NOW);
         prop_assert!(failed.at >= NOW.plus(bounds.min()) && failed.at <= NOW.plus(bounds.max()));
         prop_assert!(!failed.reason.to_string().is_empty());
 
-        let gone = plan.next(LastResult::Gone { failures, row: failures }, NOW);
+        let gone = plan.after_failing(failures, Retry::Seldom, failures, NOW);
         let most = bounds.max().max(SELDOM_EVERY);
         prop_assert!(gone.at >= NOW.plus(bounds.max()) && gone.at <= NOW.plus(most));
     }
@@ -228,23 +225,27 @@ proptest! {
 #[test]
 fn a_feed_whose_changes_are_told_of_is_polled_a_quarter_as_often() {
     let hints = UpdateHints::default();
-    let told = |source| LastResult::Read(None, Some(source));
-    let often = next(UpdateRate::since(NOW), &hints, told(IntervalReason::BySup));
+    let feed = feed();
+    let next = |rate, decision_due, announced_by| {
+        let plan = plan(&feed, standard(), rate, &hints);
+        plan.after_reading(decision_due, Some(announced_by), NOW)
+    };
+    let often = next(UpdateRate::since(NOW), None, IntervalReason::BySup);
     assert!(about(&often, 20 * MINUTE), "{often:?}");
     let said = "its SUP document tells of changes; polled every 20 min all the same";
     assert_eq!(often.reason.to_string(), said);
     let day = UpdateRate::since(NOW.minus(DAY));
-    let by_hub = next(day, &hints, told(IntervalReason::ByHub));
+    let by_hub = next(day, None, IntervalReason::ByHub);
     assert!(about(&by_hub, SAFETY_EVERY), "{by_hub:?}");
     let said = "its hub tells of changes; polled every 6 h all the same";
     assert_eq!(by_hub.reason.to_string(), said);
     // The interval is never shorter than without announcements, and its reason says so.
-    let seldom = next(UpdateRate::since(NOW.minus(30 * DAY)), &hints, told(IntervalReason::BySup));
+    let seldom = next(UpdateRate::since(NOW.minus(30 * DAY)), None, IntervalReason::BySup);
     assert!(about(&seldom, DAY), "{seldom:?}");
     // A pending decision is polled for as usual.
     let soon = NOW.plus(10 * MINUTE);
-    let after = LastResult::Read(Some(soon), Some(IntervalReason::BySup));
-    assert_eq!(next(UpdateRate::since(NOW), &hints, after).at, soon);
+    let pending = next(UpdateRate::since(NOW), Some(soon), IntervalReason::BySup);
+    assert_eq!(pending.at, soon);
 }
 
 /// SSE 1.0 section 2.2: a subscriber should read before `expires`.
@@ -267,22 +268,24 @@ fn a_feed_is_read_before_it_expires() {
 #[test]
 fn a_feed_that_is_gone_is_asked_weekly_after_a_month() {
     let (feed, hints) = (feed(), UpdateHints::default());
-    let wait = |max, after| {
-        let plan = plan(&feed, Bounds::new(5 * MINUTE, max), UpdateRate::since(NOW), &hints);
-        plan.next(after, NOW).at.since(NOW)
-    };
     // Earlier failures of other kinds do not count.
-    let gone = |row: u32| LastResult::Gone { failures: row.saturating_add(10_000), row };
-    assert_eq!(wait(DAY, gone(1)), DAY);
-    assert_eq!(wait(DAY, gone(30)), DAY);
-    assert_eq!(wait(DAY, gone(31)), 7 * DAY);
-    // Over a month, a short interval has many polls and a fortnight's few.
-    assert_eq!(wait(HOUR, gone(30 * 24)), HOUR);
-    assert_eq!(wait(HOUR, gone(30 * 24 + 1)), 7 * DAY);
-    assert_eq!(wait(14 * DAY, gone(u32::MAX)), 14 * DAY);
+    let wait = |max, row: u32, retry| {
+        let plan = plan(&feed, Bounds::new(5 * MINUTE, max), UpdateRate::since(NOW), &hints);
+        plan.after_failing(row.saturating_add(10_000), retry, row, NOW).at.since(NOW)
+    };
+    for (max, row, expected) in [
+        (DAY, 1, DAY),
+        (DAY, 30, DAY),
+        (DAY, 31, 7 * DAY),
+        // Over a month, a short interval has many polls and a fortnight's few.
+        (HOUR, 30 * 24, HOUR),
+        (HOUR, 30 * 24 + 1, 7 * DAY),
+        (14 * DAY, u32::MAX, 14 * DAY),
+    ] {
+        assert_eq!(wait(max, row, Retry::Seldom), expected, "{row}");
+    }
     // A refused or otherwise failing feed does not count as gone.
-    assert_eq!(wait(DAY, LastResult::Failed(10_000, Retry::Seldom)), DAY);
-    assert_eq!(wait(DAY, LastResult::Failed(10_000, Retry::Backoff)), DAY);
+    assert_eq!([Retry::Seldom, Retry::Backoff].map(|retry| wait(DAY, 0, retry)), [DAY; 2]);
 }
 
 fn from(at: &str, hours: &[u8], days: &[u8]) -> String {

@@ -21,7 +21,8 @@ pub(super) async fn keep_written(context: Arc<PollContext>) {
         // Unsaved states wait while the store is closed.
         let may_write = context.writing_term().is_some();
         let is_open = may_write && context.store.condition().stop.is_none();
-        let due = context.table.unsaved().due().filter(|_| is_open).map(|at| at.max(not_before));
+        let due =
+            context.table.unsaved.lock().due().filter(|_| is_open).map(|at| at.max(not_before));
         let has_marks = is_open && not_before <= now && context.attempts.has_unwritten();
         if has_marks || due.is_some_and(|due| due <= now) {
             if !write_some(&context, true, false).await {
@@ -47,7 +48,7 @@ pub(super) async fn write_the_rest(context: &Arc<PollContext>) {
         }
     }
     context.attempts.close();
-    let is_left = || !context.table.unsaved().feeds.is_empty();
+    let is_left = || !context.table.unsaved.lock().feeds.is_empty();
     let mut is_stored = write_some(context, true, true).await;
     // A mark that cannot be stored must not prevent the states from being stored.
     if context.attempts.has_unwritten() {
@@ -70,7 +71,7 @@ async fn write_some(context: &Arc<PollContext>, with_marks: bool, at_once: bool)
         }
     }
     let mut states = {
-        let mut unsaved = context.table.unsaved();
+        let mut unsaved = context.table.unsaved.lock();
         let is_due = at_once || unsaved.due().is_some_and(|due| due <= Instant::now());
         if is_due { unsaved.begin(context.clock.now()) } else { Vec::new() }
     };
@@ -85,7 +86,7 @@ async fn write_some(context: &Arc<PollContext>, with_marks: bool, at_once: bool)
     });
     let stored = while_live(context, term, writing).await;
     let is_stored = matches!(stored, Some(Ok(())));
-    context.table.unsaved().end(is_stored);
+    context.table.unsaved.lock().end(is_stored);
     if let Some(Err(error)) = stored {
         let error = error.report();
         tracing::warn!(error, "what polling remembers could not be stored; it is tried again");

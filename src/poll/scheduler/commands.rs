@@ -51,7 +51,7 @@ impl PollScheduler {
                 // Cancel the round in flight: its answer belongs to the old credentials.
                 (running.cancel, running.asked_otherwise) = (None, true);
             }
-            Some((is_asked_otherwise, is_running, !feed.memory.was_polled()))
+            Some((is_asked_otherwise, is_running, feed.memory.state.schedule.is_none()))
         });
         let Some((is_asked_otherwise, is_running, is_new)) = known.flatten() else {
             let last = self.last_round(&name);
@@ -78,11 +78,6 @@ impl PollScheduler {
         let name = record.name.clone();
         self.put(record, oneshot::channel().0);
         self.poll_now(&name, reply);
-    }
-
-    /// Stops polling a feed for good.
-    pub(crate) fn remove(&mut self, name: &FeedName, reply: oneshot::Sender<()>) {
-        self.depart(name, Departure::Removed, reply);
     }
 
     /// Starts or stops the walk through a feed's older documents, as an operator orders.
@@ -129,12 +124,17 @@ impl PollScheduler {
         let mut reply = Some(reply);
         let known = self.with_feed(name, |feed| {
             let running = feed.live.running.as_mut();
-            let is_full = running.as_ref().map_or(!has_room, |it| it.waiting.len() >= MAX_WAITING);
+            let is_full = running
+                .as_ref()
+                .map_or(!has_room, |it| it.answers.len() + it.waiting.len() >= MAX_WAITING);
             if is_full {
                 return Err(PollError::TooMany { limit: MAX_WAITING });
             }
             if let Some(running) = running {
-                running.waiting.extend(reply.take());
+                // What was requested earlier may be older than what the caller wants to be read.
+                let callers =
+                    if running.is_sent { &mut running.waiting } else { &mut running.answers };
+                callers.extend(reply.take());
             }
             Ok(())
         });
@@ -152,7 +152,7 @@ impl PollScheduler {
 
     /// Applies changed settings and services (HTTP clients) to every polled feed.
     pub(crate) fn reconfigure(&mut self) {
-        self.context.hosts.reconfigure(self.settings().host_rules());
+        self.context.hosts.reconfigure(self.context.settings.load().hosts.clone());
         for (name, _) in &self.context.table.all() {
             self.resume_hub(name);
             self.watch_hub(name);
@@ -165,8 +165,8 @@ impl PollScheduler {
     fn try_what_was_mended(&mut self, name: &FeedName) {
         let is_mendable = |failure: &PollFailure| failure.blame == FetchBlame::Operator;
         let is_mended = self.with_feed(name, |feed| {
-            let waits = feed.next.is_some() && feed.live.in_line.is_none();
-            waits && feed.failure().is_some_and(is_mendable)
+            let waits = feed.live.next.is_some() && feed.live.in_line.is_none();
+            waits && feed.live.failure.as_deref().is_some_and(is_mendable)
         });
         if is_mended == Some(true) {
             let reason = "its last failure was one of configuration, which was read again";
@@ -178,8 +178,8 @@ impl PollScheduler {
     fn bring_forward(&mut self, name: &FeedName) {
         let now = self.context.clock.now();
         let max = self.with_feed(name, |feed| {
-            let max = self.settings().bounds(&feed.record.options).max();
-            feed.next.as_ref().is_some_and(|next| next.at > now.plus(max)).then_some(max)
+            let max = self.context.settings.load().bounds.of(&feed.record.options).max();
+            feed.live.next.as_ref().is_some_and(|next| next.at > now.plus(max)).then_some(max)
         });
         if let Some(max) = max.flatten() {
             let at = now.plus(Duration::from_secs(phase(name) % max.as_secs().max(1)));

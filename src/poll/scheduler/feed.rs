@@ -11,6 +11,7 @@ use crate::memory::FeedMemory;
 use crate::politeness::MAX_HOST_PAUSE;
 use crate::polling::BackgroundTask;
 use crate::schedule::{PlannedPoll, PollReason, phase};
+use crate::sup::FollowedFeed;
 use crate::walk;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use tidegate_core::model::{
 };
 use tidegate_core::websub::subscriber;
 use tidegate_net::fetch::PauseRequest;
+use tidegate_status::PollFailure;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -26,6 +28,15 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 /// The runtime state of a polled feed. There may be a million feeds, so rarely used parts are boxed.
 #[derive(Default)]
 pub(crate) struct LiveFeed {
+    /// When polling began; `None` while the feed is paused.
+    pub(crate) since: Option<Time>,
+    pub(crate) next: Option<PlannedPoll>,
+    /// The failure of the last poll; `None` if it succeeded.
+    pub(crate) failure: Option<Box<PollFailure>>,
+    /// Whether a push waits in the commands of the polling task.
+    pub(crate) waits_for_push: bool,
+    /// Whether a probe for missing items is running or waiting.
+    pub(crate) is_probing: bool,
     /// Its ticket while it waits in its host's line; dropping it leaves the line.
     pub(crate) in_line: Option<Arc<()>>,
     pub(crate) running: Option<Box<RunningPoll>>,
@@ -35,6 +46,8 @@ pub(crate) struct LiveFeed {
     pub(super) told: ToldChange,
     /// When its last poll began.
     pub(super) polled: Option<Time>,
+    /// The SUP document that it names.
+    pub(super) followed: Option<Box<FollowedFeed>>,
     /// Its next poll is the second one for the same announcement.
     pub(super) retried: bool,
     /// As of its last poll, its SUP document is expected to list every change.
@@ -61,8 +74,11 @@ pub(crate) struct RunningPoll {
     pub(super) cancel: Option<DropGuard>,
     /// Cancelled when the round has ended.
     pub(super) over: CancellationToken,
-    /// The callers that this round answers; those in `waiting` need a round that begins later.
+    /// Whether the request to the publisher has gone out.
+    pub(super) is_sent: bool,
+    /// The callers that this round answers: those that asked before its request went out.
     pub(super) answers: Vec<CommandReply>,
+    /// The callers that the next round answers.
     pub(super) waiting: Vec<CommandReply>,
     /// Whether the feed's credentials, headers or proxy changed after the round began.
     pub(super) asked_otherwise: bool,
@@ -81,7 +97,7 @@ pub(crate) struct RunningPoll {
 
 /// Why a feed leaves polling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Departure {
+pub(crate) enum Departure {
     /// The operator paused it; its state is retained.
     Paused,
     Removed,
@@ -114,7 +130,7 @@ impl FeedPolling {
         self.live.running.as_ref().map(|it| &it.over).or(self.live.last.as_ref()).cloned()
     }
 
-    /// Discards the runtime state of a feed that is no longer polled. Returns the callers that wait for its polls.
+    /// Discards the runtime state of a feed, which is paused then. Returns the callers that wait for its polls.
     pub(crate) fn end_live(&mut self) -> Vec<CommandReply> {
         let last = self.last_round();
         let running = std::mem::take(&mut self.live).running;
@@ -145,7 +161,7 @@ impl PollScheduler {
         let has_others = self.owned.as_ref().is_some_and(|it| it.gateways.live().len() > 1);
         let (step, most) = match has_others {
             true => TAKEOVER_SPREAD,
-            false => (Duration::from_millis(100), self.settings().min_interval),
+            false => (Duration::from_millis(100), self.context.settings.load().bounds.min()),
         };
         let spread = step.saturating_mul(u32::try_from(active).unwrap_or(u32::MAX)).min(most);
         let basis = ResumeBasis { now, back, reason: "it was due when polling began", spread };
@@ -174,7 +190,7 @@ impl PollScheduler {
         let StoredFeed { record, state, pending } = stored;
         let ResumeBasis { now, back, reason, spread } = *basis;
         // A state not yet written is newer than the stored one.
-        let unsaved = self.context.table.unsaved().state(&record.name, now);
+        let unsaved = self.context.table.unsaved.lock().state(&record.name, now);
         let mut state = unsaved.filter(|state| state.url == record.url).or(state);
         if !is_polled(&record) {
             if let Some(state) = state.filter(|_| record.standing == FeedStanding::Paused) {
@@ -192,7 +208,7 @@ impl PollScheduler {
             self.context.hosts.pause(&PauseRequest { address: pause.address.clone(), wait });
         }
         let pending = pending.map(|at| self.context.decisions.by_wall_clock(at, now));
-        let bounds = self.settings().bounds(&record.options);
+        let bounds = self.context.settings.load().bounds.of(&record.options);
         let next = first.or_else(|| memory.resume(bounds, pending, now));
         // At the last stop, a reader's request had added this feed and awaited its first poll.
         let is_awaited = next.is_none() && record.on_demand.is_some();
@@ -225,7 +241,6 @@ impl PollScheduler {
         let name = record.name.clone();
         self.leave_hub(&name);
         self.unschedule(&name);
-        self.followed_documents.detach(&name);
         let callers = self.with_feed(&name, FeedPolling::end_live).unwrap_or_default();
         self.admit(record, memory);
         self.schedule(&name, next);
@@ -250,11 +265,11 @@ impl PollScheduler {
         });
         let mut feed = cell.lock();
         (feed.record, feed.live.last) = (record, last);
-        feed.begin(now);
+        feed.live.since = Some(now);
     }
 
     /// Stops polling a feed; replies once its round in flight has ended.
-    pub(super) fn depart(
+    pub(crate) fn depart(
         &mut self,
         name: &FeedName,
         departure: Departure,
@@ -288,25 +303,26 @@ impl PollScheduler {
         if matches!(departure, Departure::Paused | Departure::Removed) {
             self.leave_hub(name);
         }
-        self.followed_documents.detach(name);
-        let callers = self.with_feed(name, FeedPolling::end_live).unwrap_or_default();
-        answer(callers, &Err(PollError::Unknown));
-        if departure == Departure::Paused {
-            let now = self.context.clock.now();
-            let is_paused = self.with_feed(name, |feed| {
+        let now = self.context.clock.now();
+        let callers = self.with_feed(name, |feed| {
+            if departure == Departure::Paused {
                 // End the failure here: whether the feed still fails is unknown while it is paused.
                 let interruptions = &mut feed.memory.state.interruptions;
                 interruptions.note(InterruptionKind::Failed, None, now);
-                feed.pause();
-            });
-            if let Some(cell) = self.context.table.get(name).filter(|_| is_paused.is_some()) {
+            }
+            feed.end_live()
+        });
+        let was_polled = callers.is_some();
+        answer(callers.unwrap_or_default(), &Err(PollError::Unknown));
+        if departure == Departure::Paused {
+            if let Some(cell) = self.context.table.get(name).filter(|_| was_polled) {
                 self.context.table.remember(name, &cell, CHECKPOINT_EVERY);
             }
             return;
         }
         self.context.table.remove(name);
         if departure != Departure::Moved {
-            self.context.table.unsaved().feeds.remove(name);
+            self.context.table.unsaved.lock().feeds.remove(name);
         }
         if departure != Departure::Removed {
             self.context.attempts.forget(name);
@@ -324,7 +340,7 @@ impl PollScheduler {
             *walk = Some(Box::new(Backfill::begin(now)));
         }
         let is_walking = walk.as_ref().is_some_and(|walk| walk.is_walking());
-        if is_walking && feed.live.walking.as_ref().is_none_or(|walk| walk.is_over()) {
+        if is_walking && feed.live.walking.as_ref().is_none_or(|walk| walk.task.is_finished()) {
             let (context, followed) = (Arc::clone(&self.context), Arc::clone(&cell));
             let walking = |cancel| walk::take_steps(context, followed, later, cancel);
             feed.live.walking = Some(Box::new(self.context.spawn_background(walking)));

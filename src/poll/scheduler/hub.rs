@@ -7,18 +7,15 @@ use crate::politeness::HostRank;
 use crate::polling::{BROKE_OFF, BackgroundTask, PollContext, PollResult, catch_panic};
 use crate::schedule::phase;
 use crate::subscribe;
-use crate::sup::AnnouncedFeed;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::{
-    FeedName, FeedRecord, HubSubscription, PushedPoll, ShownAddress, Time, ToldChange,
-};
+use tidegate_core::model::{FeedName, FeedRecord, HubSubscription, PushedPoll, ShownAddress, Time};
 use tidegate_core::pause::GrowingPause;
 use tidegate_core::websub::subscriber;
 use tidegate_core::websub::{Discovery, HubRequest, Verification};
 use tidegate_net::fetch::{FetchError, Retry};
 use tidegate_store::{StoreError, in_words};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -46,18 +43,6 @@ impl FeedPolling {
     fn with_hub<T>(&mut self, change: impl FnOnce(&mut HubSubscription) -> T) -> Option<T> {
         self.memory.state.subscription.as_deref_mut().map(change)
     }
-
-    /// Returns a poll to schedule if the feed relied on its hub and the hub is no longer trusted.
-    fn revoke_reliance(&mut self, now: Time) -> Option<AnnouncedFeed> {
-        let begun = self.live.polled.unwrap_or(now);
-        let covers = self.with_hub(|it| subscriber::covers(it, begun, now));
-        if !self.live.by_hub || covers == Some(true) {
-            return None;
-        }
-        self.live.by_hub = false;
-        let (feed, reason) = (self.record.name.clone(), "its hub is not relied on any more");
-        Some(AnnouncedFeed { feed, told: ToldChange::None, reason })
-    }
 }
 
 impl PollScheduler {
@@ -73,7 +58,7 @@ impl PollScheduler {
     /// Continues a stored subscription when polling of the feed begins or the settings change.
     pub(super) fn resume_hub(&mut self, name: &FeedName) {
         let Some(subscription) = self.with_hub(name, |it| it.clone()) else { return };
-        let settings = self.settings();
+        let settings = self.context.settings.load();
         // Drop a subscription whose hub can no longer reach this gateway, or that is no longer wanted.
         if !settings.is_reached_by(subscription.address()) {
             self.leave_hub(name);
@@ -95,7 +80,7 @@ impl PollScheduler {
     fn begin_anew(&mut self, name: &FeedName, found: &Discovery) {
         let now = self.context.clock.now();
         self.leave_hub(name);
-        let settings = self.settings();
+        let settings = self.context.settings.load();
         let (Some(keys), Some(reach)) = (subscribe::mint(name), &settings.reach) else {
             return;
         };
@@ -111,7 +96,7 @@ impl PollScheduler {
         let mut found = found.clone();
         // Ignore hubs that cannot reach this gateway.
         if let Some(found) = &mut found {
-            let settings = self.settings();
+            let settings = self.context.settings.load();
             found.hubs.retain(|hub| settings.is_reached_by(hub));
         }
         let Some(found) = found.filter(|found| !found.hubs.is_empty()) else {
@@ -139,8 +124,15 @@ impl PollScheduler {
     /// Schedules a poll if the feed relied on its hub and the hub is no longer trusted.
     pub(super) fn watch_hub(&mut self, name: &FeedName) {
         let now = self.context.clock.now();
-        if let Some(wanted) = self.with_feed(name, |feed| feed.revoke_reliance(now)).flatten() {
-            self.poll_announced(&wanted);
+        let is_revoked = self.with_feed(name, |feed| {
+            let begun = feed.live.polled.unwrap_or(now);
+            let covers = feed.with_hub(|it| subscriber::covers(it, begun, now));
+            let is_revoked = feed.live.by_hub && covers != Some(true);
+            feed.live.by_hub &= !is_revoked;
+            is_revoked
+        });
+        if is_revoked == Some(true) {
+            self.poll_uncovered(name, "its hub is not relied on any more");
         }
     }
 
@@ -149,29 +141,31 @@ impl PollScheduler {
         let Some(cell) = self.context.table.live(name) else { return };
         let mut feed = cell.lock();
         let Some(token) = feed.with_hub(|it| it.keys.token.clone()) else { return };
-        if feed.live.subscribing.as_ref().is_some_and(|asking| !asking.task.is_over()) {
+        if feed.live.subscribing.as_ref().is_some_and(|asking| !asking.task.task.is_finished()) {
             return feed.wake_hub();
         }
-        let (context, announcement_sender) =
-            (Arc::clone(&self.context), self.announcement_sender.clone());
-        let (cell, changed) = (Arc::clone(&cell), Arc::<Notify>::default());
-        let subscriber =
-            Subscriber { context, cell, token, announcement_sender, changed: Arc::clone(&changed) };
+        let (context, cell) = (Arc::clone(&self.context), Arc::clone(&cell));
+        let changed = Arc::<Notify>::default();
+        let subscriber = Subscriber { context, cell, token, changed: Arc::clone(&changed) };
         let task = self.context.spawn_background(|cancel| subscriber.run(cancel));
         feed.live.subscribing = Some(Box::new(HubTask { task, changed }));
     }
 
     /// Answers a hub that calls the callback of `token`: the challenge, an empty text for a denial, or `None` if the
     /// subscription was not requested.
-    pub(crate) fn called(&mut self, token: &str, said: &Verification) -> Option<String> {
+    pub(crate) fn called(
+        &mut self,
+        name: &FeedName,
+        token: &str,
+        said: &Verification,
+    ) -> Option<String> {
         let now = self.context.clock.now();
-        let name = subscribe::feed_of_token(token)?;
-        let reply = self.with_hub(&name, |it| {
+        let reply = self.with_hub(name, |it| {
             if it.keys.token != token {
                 return None;
             }
             let answer = subscriber::called(it, said, now)?;
-            let hub = show_address(it.address());
+            let hub = ShownAddress::new(it.address(), None);
             match said {
                 Verification::Denied { .. } => {
                     tracing::info!(feed = %name, note = it.note, "a hub said no");
@@ -183,25 +177,27 @@ impl PollScheduler {
             Some(answer)
         });
         let answer = reply??;
-        self.hub_changed(&name);
+        self.hub_changed(name);
         Some(answer)
     }
 
     /// Polls a feed because its hub pushed an update, whatever its schedule says; no sooner after its last poll than
     /// [`PUSH_PAUSE`] allows.
-    pub(crate) fn pushed(&mut self, token: &str) {
-        let Some(name) = subscribe::feed_of_token(token) else { return };
+    pub(crate) fn pushed(&mut self, name: &FeedName, token: &str) {
         let now = self.context.clock.now();
-        let pause = self.with_feed(&name, |feed| {
-            feed.waits_for_push = false;
+        let pause = self.with_feed(name, |feed| {
+            feed.live.waits_for_push = false;
             let is_own = |it: &mut HubSubscription| it.keys.token == token;
             let pushed = |it: &mut HubSubscription| is_own(it).then(|| subscriber::pushed(it, now));
             let told = feed.with_hub(pushed).flatten()?;
             feed.live.told = feed.live.told.max(told);
-            Some(feed.live.push_pause(self.settings().bounds(&feed.record.options).min()))
+            Some(
+                feed.live
+                    .push_pause(self.context.settings.load().bounds.of(&feed.record.options).min()),
+            )
         });
         if let Some(pause) = pause.flatten() {
-            self.poll_soon(&name, pause, Duration::ZERO, "its hub told of a change");
+            self.poll_soon(name, pause, Duration::ZERO, "its hub told of a change");
         }
     }
 
@@ -224,7 +220,7 @@ impl PollScheduler {
             let was_relied_on = it.trust.is_relied_on(now);
             let is_material = subscriber::polled(it, poll, now);
             if was_relied_on && let Some(until) = it.trust.distrusted_until {
-                let hub = show_address(it.address());
+                let hub = ShownAddress::new(it.address(), None);
                 tracing::info!(feed = %name, hub = hub.text(), %until, "a hub told of no change, and is not relied on");
             }
             (is_material, subscriber::covers(it, begun, now) && found.held.is_none())
@@ -271,7 +267,6 @@ struct Subscriber {
     context: Arc<PollContext>,
     cell: Arc<FeedCell>,
     token: String,
-    announcement_sender: mpsc::Sender<Vec<AnnouncedFeed>>,
     changed: Arc<Notify>,
 }
 
@@ -334,7 +329,7 @@ impl Subscriber {
             let why = error.to_string().replace("the publisher", "the hub");
             let wait = if let Retry::After(wait) = error.retry() { Some(wait) } else { None };
             let now = self.context.clock.now();
-            let hub = show_address(&hub);
+            let hub = ShownAddress::new(&hub, None);
             tracing::info!(feed = %self.name(), hub = hub.text(), why, "a hub was not subscribed to");
             self.with(|it| subscriber::failed(it, &why, wait, now));
         }
@@ -348,14 +343,9 @@ impl Subscriber {
     /// Has the subscription written unless it was cancelled, and the feed polled if it relied on a hub no longer
     /// trusted.
     async fn note_change(&self, cancel: &CancellationToken) {
-        let (name, now) = (self.name(), self.context.clock.now());
-        let is_given_up = || cancel.is_cancelled();
+        let (name, is_given_up) = (self.name(), || cancel.is_cancelled());
         self.context.table.remember_unless(&name, &self.cell, Duration::ZERO, is_given_up);
-        let wanted = self.cell.lock().revoke_reliance(now);
-        if let Some(wanted) = wanted {
-            // The receiver is gone if polling has stopped.
-            let _ = self.announcement_sender.send(vec![wanted]).await;
-        }
+        self.context.command(move |it| it.watch_hub(&name)).await;
     }
 }
 
@@ -375,9 +365,4 @@ async fn ask(
     let pause = asked.as_ref().err().and_then(|error| error.pause(&hub));
     pause.iter().for_each(|pause| context.hosts.pause(pause));
     asked
-}
-
-/// Returns the address of a hub as it may appear in the log.
-fn show_address(hub: &str) -> ShownAddress {
-    ShownAddress::new(hub, None)
 }

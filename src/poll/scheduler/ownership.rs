@@ -190,7 +190,7 @@ impl PollScheduler {
             for name in self.known_here() {
                 self.depart(&name, Departure::Lost, oneshot::channel().0);
             }
-            self.context.table.unsaved().feeds.clear();
+            self.context.table.unsaved.lock().feeds.clear();
             self.context.silence.end_silence();
         }
         let store = Arc::clone(&self.context.store);

@@ -3,36 +3,46 @@
 use super::PollScheduler;
 use super::feed::{LiveFeed, RunningPoll};
 use super::hub::PUSH_PAUSE;
-use crate::feeds::{FeedCell, FeedPolling};
+use crate::feeds::FeedCell;
 use crate::polling::PollResult;
 use crate::schedule::{IntervalReason, PlannedPoll, phase};
-use crate::sup::{self, AnnouncedFeed};
+use crate::sup::{self, AnnouncedFeeds};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{EventKind, FeedName, PushedPoll, Time, ToldChange};
 use tidegate_status::PollEnding;
-use tokio::time::Instant;
 
 impl PollScheduler {
-    /// Polls a feed because its SUP document lists it, or because it can no longer rely on announcements.
-    pub(super) fn poll_announced(&mut self, wanted: &AnnouncedFeed) {
-        let bounds = |feed: &FeedPolling| self.settings().bounds(&feed.record.options).min();
-        let pause = self.with_feed(&wanted.feed, |feed| {
-            let least = bounds(feed);
-            match wanted.told {
-                // Many feeds may lose their source of announcements at once: spread their polls.
-                ToldChange::None => {
-                    feed.live.covered = false;
-                    (least, phase(&wanted.feed) % least.as_secs().max(1))
-                }
-                told => {
-                    feed.live.told = feed.live.told.max(told);
-                    (feed.live.push_pause(least), 0)
-                }
+    /// Polls the feeds that a SUP document names to be polled.
+    pub(crate) fn poll_announced(&mut self, wanted: &AnnouncedFeeds) {
+        let now = self.context.clock.now();
+        for name in &wanted.feeds {
+            if let Some(reason) = wanted.lost {
+                self.with_feed(name, |feed| feed.live.covered = false);
+                self.poll_uncovered(name, reason);
+                continue;
             }
-        });
-        let Some((pause, spread)) = pause else { return };
-        self.poll_soon(&wanted.feed, pause, Duration::from_secs(spread), wanted.reason);
+            let pause = self.with_feed(name, |feed| {
+                let told = feed.live.followed.as_mut().map(|it| it.listed(now));
+                feed.live.told = feed.live.told.max(told.unwrap_or_default());
+                feed.live
+                    .push_pause(self.context.settings.load().bounds.of(&feed.record.options).min())
+            });
+            if let Some(pause) = pause {
+                self.poll_soon(name, pause, Duration::ZERO, "its SUP document lists a change");
+            }
+        }
+    }
+
+    /// Polls a feed whose changes are no longer announced. Many may lose what announces them at once, so their polls
+    /// are spread.
+    pub(super) fn poll_uncovered(&mut self, name: &FeedName, reason: &'static str) {
+        let bounds = self.context.settings.load().bounds;
+        let least = self.with_feed(name, |feed| bounds.of(&feed.record.options).min());
+        if let Some(least) = least {
+            let spread = Duration::from_secs(phase(name) % least.as_secs().max(1));
+            self.poll_soon(name, least, spread, reason);
+        }
     }
 
     /// Schedules a poll after `spread`, but no sooner than `pause` after the feed's last poll.
@@ -55,7 +65,7 @@ impl PollScheduler {
             let polled = feed.live.polled;
             let earliest = polled.map_or(now, |polled| polled.min(now).plus(pause));
             let at = earliest.max(now.plus(spread));
-            feed.next.as_ref().is_none_or(|next| next.at > at).then_some(at)
+            feed.live.next.as_ref().is_none_or(|next| next.at > at).then_some(at)
         });
         if let Some(at) = at.flatten() {
             self.schedule(name, PlannedPoll::new(at, reason));
@@ -70,19 +80,22 @@ impl PollScheduler {
         found: &PollResult,
         running: &RunningPoll,
     ) -> Option<IntervalReason> {
-        if let Some(announcement) = &found.announced {
-            let (context, sender) = (&self.context, &self.announcement_sender);
-            self.followed_documents.attach(name, announcement.clone(), |reader, source| {
-                let following = sup::follow(Arc::clone(context), reader, source, sender.clone());
-                context.spawn_background(|cancel| async move {
-                    cancel.run_until_cancelled(following).await;
-                })
-            });
+        let context = &self.context;
+        let begin = |reader, source| {
+            let following = sup::follow(Arc::clone(context), reader, source);
+            context.spawn_background(|cancel| async move {
+                cancel.run_until_cancelled(following).await;
+            })
+        };
+        let mut feed = cell.lock();
+        if let Some(announcement) = found.announced.clone() {
+            let before = feed.live.followed.take();
+            feed.live.followed =
+                announcement.and_then(|it| self.followed_documents.follow(name, before, it, begin));
         }
         let new = [EventKind::Created, EventKind::Updated];
         let changed = new.iter().any(|kind| found.poll.counts.get(kind).is_some_and(|n| *n > 0));
         let is_vain = running.told == ToldChange::New && found.poll.outcome != PollEnding::Changed;
-        let mut feed = cell.lock();
         if changed {
             feed.live.futile = 0;
         } else if is_vain {
@@ -90,14 +103,14 @@ impl PollScheduler {
         }
         let was_retried = std::mem::replace(&mut feed.live.retried, is_vain);
         let told = was_retried || feed.live.told.max(running.told) != ToldChange::None;
-        let (expected, by_hub) = (feed.live.covered, feed.live.by_hub);
+        let poll = PushedPoll { changed, told, expected: feed.live.covered };
+        let now = self.context.clock.now();
+        let followed = feed.live.followed.as_mut();
+        let covered = followed.is_some_and(|it| it.polled(poll, running.since, now));
+        let covered = covered && found.held.is_none();
+        feed.live.covered = covered;
+        let poll = PushedPoll { expected: feed.live.by_hub, ..poll };
         drop(feed);
-        let poll = PushedPoll { changed, told, expected };
-        let now = (Instant::now(), self.context.clock.now());
-        let covered =
-            self.followed_documents.polled(name, poll, running.since, now) && found.held.is_none();
-        cell.lock().live.covered = covered;
-        let poll = PushedPoll { expected: by_hub, ..poll };
         let by_hub = self.update_hub_trust((name, cell), found, running.at, poll);
         // If both do, the hub is faster.
         if by_hub {

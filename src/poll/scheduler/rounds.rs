@@ -7,13 +7,13 @@ use super::{
     CommandReply, HOST_PAUSED, MAX_WAITING, PollContext, PollScheduler, STORE_REST, answer,
 };
 use crate::error::{PollError, RoundError};
-use crate::feeds::{CHECKPOINT_EVERY, FeedCell};
+use crate::feeds::{CHECKPOINT_EVERY, FeedCell, FeedPolling};
 use crate::host_queue::HostSlot;
 use crate::memory::FeedMemory;
 use crate::politeness::{MAX_HOST_PAUSE, MAX_WAIT_IN_LINE};
 use crate::polling::{BROKE_OFF, PollResult, catch_panic, round, unless_it_breaks};
 use crate::probe;
-use crate::schedule::{Bounds, LastResult, PlannedPoll};
+use crate::schedule::{Bounds, IntervalReason, PlannedPoll};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedRecord, HostPause, InterruptionKind, Time};
@@ -53,14 +53,14 @@ impl PollScheduler {
         if feed.live.running.is_some() {
             return;
         }
-        let is_probing = !feed.live.probing.as_ref().is_none_or(|it| it.is_over());
+        let is_probing = !feed.live.probing.as_ref().is_none_or(|it| it.task.is_finished());
         feed.live.in_line = None;
         let told = std::mem::take(&mut feed.live.told);
         feed.live.polled = Some(at);
         let asked_for = slot.is_none();
         self.begun += 1;
         let (serial, last) = (self.begun, feed.live.last.take());
-        let planned = feed.next.take();
+        let planned = feed.live.next.take();
         let mut memory = Box::new(feed.memory.clone());
         let (record, token) = (Arc::clone(&feed.record), cancel.clone());
         let over = CancellationToken::new();
@@ -70,6 +70,7 @@ impl PollScheduler {
             serial,
             cancel: Some(cancel.drop_guard()),
             over,
+            is_sent: false,
             answers,
             waiting: Vec::new(),
             asked_otherwise: false,
@@ -90,10 +91,21 @@ impl PollScheduler {
             }
             let polling = debug_span!("poll", feed = %record.name);
             let polled = async {
-                let polled = round(&context, &record, &mut memory, asked_for, &token);
+                let send = || {
+                    let mut feed = cell.lock();
+                    let running = feed.live.running.as_mut().filter(|it| it.serial == serial);
+                    running.is_some_and(|running| {
+                        running.is_sent = true;
+                        !running.answers.is_empty()
+                    })
+                };
+                let polled = round(&context, &record, &mut memory, send, &token);
                 let result = polled.instrument(polling).await;
                 let mut plan = None;
-                if !is_probing && result.as_ref().is_ok_and(PollResult::has_missing) {
+                // Items are missing that a probe may find, and nothing is held.
+                let may_probe =
+                    |found: &PollResult| found.decision_due.is_some() && found.held.is_none();
+                if !is_probing && result.as_ref().is_ok_and(may_probe) {
                     plan = Box::pin(probe::plan(&context, &record)).await;
                 }
                 Some((result, plan))
@@ -164,64 +176,36 @@ impl PollScheduler {
     /// Stores the memory of a finished round, plans the next one, and reports the result.
     fn conclude(&mut self, name: &FeedName, mut running: RunningPoll, done: Done, now: Time) {
         let Done { cell, mut memory, result, plan, .. } = done;
-        let is_shared = self.owned.is_some();
         let failed_before = memory.state.failures;
-        // The document came from a reader's proxied request: do not reset the failures of our own polls.
-        let is_substitute =
-            failed_before > 0 && result.as_ref().is_ok_and(|found| found.is_from_reader);
         let found = result.as_ref().ok();
+        // The document came from a reader's proxied request: do not reset the failures of our own polls.
+        let is_substitute = failed_before > 0 && found.is_some_and(|found| found.is_from_reader);
         let announced_by = found.and_then(|found| self.apply_links((name, &cell), found, &running));
-        let mut feed = cell.lock();
-        let record = Arc::clone(&feed.record);
-        let bounds = self.settings().bounds(&record.options);
-        // Committing may have taken long, and the clock may have been set back meanwhile.
-        let answered = result.as_ref().map_or(now, |found| found.answered.min(now));
-        let next = match &result {
-            Ok(found) => {
-                let held = found.held.as_deref();
-                memory.state.interruptions.note(InterruptionKind::Held, held, now);
-                if is_substitute {
-                    let unasked = || PlannedPoll::new(now, "the publisher was not asked");
-                    running.planned.take().unwrap_or_else(unasked)
-                } else {
-                    memory.note_success(now);
-                    let after = LastResult::Read(found.decision_due, announced_by);
-                    let planned = memory.plan(bounds, answered).next(after, answered);
-                    feed.live.replan(planned, bounds.min(), now)
-                }
-            }
-            // The publisher is not to blame: its document is simply fetched again.
-            Err(error) if error.is_of_store(is_shared) => {
-                PlannedPoll::new(now.plus(STORE_REST), "its last poll could not be stored")
-            }
-            Err(error) => plan_after_failure(&mut memory, &record, error, &running, (bounds, now)),
-        };
-        let pause = requested_pause(&record, &result);
-        if !is_substitute {
-            memory.state.pause = pause.as_ref().map(|pause| HostPause {
-                address: pause.address.clone(),
-                until: now.plus(pause.wait.min(MAX_HOST_PAUSE)),
-            });
-            let retry = result.as_ref().err().map(|error| {
-                // An operator's mistake is retried after a restart, which may have been its correction.
-                let at = if error.blame() == FetchBlame::Operator { now } else { next.at };
-                (at, next.reason.to_string())
-            });
-            memory.note_poll_end(retry, answered);
+        if let Some(found) = found {
+            let held = found.held.as_deref();
+            memory.state.interruptions.note(InterruptionKind::Held, held, now);
         }
+        let mut feed = cell.lock();
+        let next = if is_substitute {
+            let unasked = || PlannedPoll::new(now, "the publisher was not asked");
+            running.planned.take().unwrap_or_else(unasked)
+        } else {
+            self.plan_next(&feed, &mut memory, &running, &result, announced_by, now)
+        };
+        let (record, pause) = (Arc::clone(&feed.record), requested_pause(&feed.record, &result));
         let (took, asked_for) = (running.since.elapsed(), running.slot.is_none());
         let note = summarize_poll(&record, running.at, took, asked_for, &result);
         let kind = |failure: &PollFailure| (failure.blame, failure.status);
-        let as_before =
-            failed_before > 0 && feed.failure().map(kind) == note.failure.as_ref().map(kind);
+        let as_before = failed_before > 0
+            && feed.live.failure.as_deref().map(kind) == note.failure.as_ref().map(kind);
         let failed_until = if is_substitute { 0 } else { failed_before };
         log_poll(&record, &note, &result, (failed_until, as_before));
         // The walk and the hub subscription changed during the round; keep their current states.
         let before = &mut feed.memory.state;
         (memory.state.backfill, memory.state.subscription) =
             (before.backfill.take(), before.subscription.take());
-        let is_unsaved = memory.differs_from(before, note.committed)
-            || memory.is_unwritten(next.at.since(answered), now);
+        let is_unsaved =
+            memory.differs_from(before, note.committed) || memory.is_unwritten(next.at, now);
         feed.memory = *memory;
         let document = result.as_ref().ok().and_then(|found| found.document.clone());
         let document = document.map(|read| ParsedNote { at: running.at, ..read });
@@ -245,9 +229,47 @@ impl PollScheduler {
             // The walk may have waited for the feed's first document.
             self.resume_walk(name, Duration::ZERO);
         }
-        if !running.answers.is_empty() {
-            answer(running.answers, &Ok(build_response(&record, &result)));
-        }
+        answer(running.answers, &Ok(build_response(&record, &result)));
+    }
+
+    /// Records in `memory` how a round ended, and returns when the feed is polled next.
+    fn plan_next(
+        &self,
+        feed: &FeedPolling,
+        memory: &mut FeedMemory,
+        running: &RunningPoll,
+        result: &Result<PollResult, RoundError>,
+        announced_by: Option<IntervalReason>,
+        now: Time,
+    ) -> PlannedPoll {
+        let record = &feed.record;
+        let bounds = self.context.settings.load().bounds.of(&record.options);
+        // Committing may have taken long, and the clock may have been set back meanwhile.
+        let answered = result.as_ref().map_or(now, |found| found.answered.min(now));
+        let next = match result {
+            Ok(found) => {
+                memory.note_success(now);
+                let plan = memory.plan(bounds, answered);
+                let planned = plan.after_reading(found.decision_due, announced_by, answered);
+                feed.live.replan(planned, bounds.min(), now)
+            }
+            // The publisher is not to blame: its document is simply fetched again.
+            Err(error) if error.is_of_store(self.owned.is_some()) => {
+                PlannedPoll::new(now.plus(STORE_REST), "its last poll could not be stored")
+            }
+            Err(error) => plan_after_failure(memory, record, error, running, (bounds, now)),
+        };
+        memory.state.pause = requested_pause(record, result).map(|pause| HostPause {
+            address: pause.address,
+            until: now.plus(pause.wait.min(MAX_HOST_PAUSE)),
+        });
+        let retry = result.as_ref().err().map(|error| {
+            // An operator's mistake is retried after a restart, which may have been its correction.
+            let at = if error.blame() == FetchBlame::Operator { now } else { next.at };
+            (at, next.reason.to_string())
+        });
+        memory.note_poll_end(retry, answered);
+        next
     }
 }
 
@@ -263,7 +285,7 @@ pub(super) async fn poll_for_others(
     let (at, since) = (context.clock.now(), Instant::now());
     let mut memory = FeedMemory::of(&record, state, at);
     let address = memory.address().to_owned();
-    let polled = round(context, &record, &mut memory, true, &context.cancel);
+    let polled = round(context, &record, &mut memory, || true, &context.cancel);
     let polled = polled.instrument(debug_span!("poll", feed = %record.name));
     let result = unless_it_breaks(polled).await;
     if matches!(result, Err(RoundError::Cancelled)) {
@@ -301,11 +323,8 @@ fn plan_after_failure(
         memory.state.interruptions.note(InterruptionKind::Failed, Some(&words), running.at);
     }
     let failures = memory.state.failures;
-    let after = match error.retry() {
-        Retry::Seldom if is_gone => LastResult::Gone { failures, row: memory.state.gone },
-        retry => LastResult::Failed(failures, retry),
-    };
-    let next = memory.plan(bounds, now).next(after, now);
+    let plan = memory.plan(bounds, now);
+    let next = plan.after_failing(failures, error.retry(), memory.state.gone, now);
     let is_asked = error.retry() != Retry::Backoff && error.blame() != FetchBlame::Operator;
     // A 429 of a busy host concerns all its feeds. The feed soon waits in line again instead of backing off.
     let refused_for = error.pause(&record.url).map(|pause| pause.wait);

@@ -16,119 +16,114 @@ fn id(name: &str) -> SupId {
     SupId::new(name).unwrap()
 }
 
-/// The state of a document that feeds share, and the time.
+/// A task that does nothing.
+fn idle_task() -> BackgroundTask {
+    BackgroundTask { task: tokio::spawn(async {}), _cancel: CancellationToken::new().drop_guard() }
+}
+
+/// The state of a document, the feeds that name it, and the time.
 struct Fixture {
-    source: SupSource,
-    reader: SupReader,
+    source: SharedSource,
+    feeds: BTreeMap<String, Box<FollowedFeed>>,
     /// The pause before the next reading, in seconds.
     wait: u64,
-    now: Instant,
     time: Time,
 }
 
 impl Fixture {
     fn new(feeds: &[&str]) -> Self {
-        let mut source = SupSource::default();
-        for name in feeds {
-            source.feeds.insert(id(name), [(feed(name), PushTrust::default())].into());
-        }
-        let (now, time) = (Instant::now(), Time::from_unix(1_795_191_605));
-        Self { source, reader: SupReader::new(DOCUMENT, LeadScope::default()), wait: 0, now, time }
+        let (mut documents, mut source) = (FollowedDocuments::default(), SharedSource::default());
+        let feeds = feeds.iter().map(|name| {
+            let announcement = SupAnnouncement { document: DOCUMENT.to_owned(), id: id(name) };
+            let named = (announcement, LeadScope::default());
+            let followed = documents.follow(&feed(name), None, named, |_, shared| {
+                source = shared;
+                idle_task()
+            });
+            ((*name).to_owned(), followed.unwrap())
+        });
+        let feeds = feeds.collect();
+        Self { source, feeds, wait: 0, time: Time::from_unix(1_795_191_605) }
     }
 
-    /// Lets the pause pass and applies the result of a reading.
-    fn reads(&mut self, read: Result<Option<SupNews>, FetchError>) -> Vec<AnnouncedFeed> {
-        self.pass(self.wait + 1);
-        let now = (self.now, self.time);
-        let (wanted, wait) = self.source.apply_reading(&mut self.reader, read, LEAST, now);
+    /// Lets the pause pass and applies the result of a reading. Returns the feeds to poll.
+    async fn reads(&mut self, read: Result<Option<SupNews>, FetchError>) -> Vec<String> {
+        self.pass(self.wait + 1).await;
+        let (wanted, wait) = self.source.lock().apply_reading(read);
         self.wait = wait.as_secs();
-        wanted
+        wanted.feeds.iter().map(FeedName::to_string).collect()
     }
 
-    fn told(&mut self, listed: &[&str], missed: bool) -> Vec<String> {
-        let wanted = self.reads(Ok(Some(told(listed, missed))));
-        wanted.into_iter().map(|wanted| wanted.feed.to_string()).collect()
+    async fn told(&mut self, listed: &[&str], missed: bool) -> Vec<String> {
+        self.reads(Ok(Some(told(listed, missed)))).await
     }
 
-    fn pass(&mut self, seconds: u64) {
+    async fn pass(&mut self, seconds: u64) {
         let wait = Duration::from_secs(seconds);
-        (self.now, self.time) = (self.now + wait, self.time.plus(wait));
+        self.time = self.time.plus(wait);
+        tokio::time::advance(wait).await;
     }
 
     /// Records a poll that has just begun.
     fn polled(&mut self, name: &str, poll: PushedPoll) -> bool {
-        self.source.polled((&id(name), &feed(name)), poll, self.now, (self.now, self.time))
+        let followed = self.feeds.get_mut(name);
+        followed.is_some_and(|it| it.polled(poll, Instant::now(), self.time))
     }
 
     /// Whether a poll that began then covers the feed.
     fn covers_since(&mut self, name: &str, begun: Instant) -> bool {
-        let now = (self.now, self.time);
-        self.source.polled((&id(name), &feed(name)), PushedPoll::default(), begun, now)
+        let followed = self.feeds.get_mut(name);
+        followed.is_some_and(|it| it.polled(PushedPoll::default(), begun, self.time))
     }
 
     fn covers(&mut self, name: &str) -> bool {
-        self.covers_since(name, self.now)
+        self.covers_since(name, Instant::now())
     }
 }
 
 fn told(listed: &[&str], missed: bool) -> SupNews {
     let at = Time::from_unix(0);
     let update = |name: &&str| (UpdateMember { id: id(name), update: "1".into() }, at);
-    SupNews {
-        updates: listed.iter().map(update).collect(),
-        missed: missed.then_some((at, at)),
-        unread: None,
-        period: 60,
-        available: [60, 300, 600].map(|p| (p, format!("{DOCUMENT}?seconds={p}"))).into(),
-    }
+    let updates = listed.iter().map(update).collect();
+    SupNews { updates, missed: missed.then_some((at, at)), unread: None, period: 300 }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_feed_is_covered_by_a_poll_that_began_after_its_document_was_read() {
     let mut fixture = Fixture::new(&["a", "b"]);
     assert!(!fixture.covers("a"));
-    let before = fixture.now;
+    let before = Instant::now();
     // The first document lists changes that may be known already.
-    assert_eq!(fixture.told(&["a"], false), [""; 0]);
+    assert_eq!(fixture.told(&["a"], false).await, [""; 0]);
     assert!(!fixture.covers_since("a", before));
     assert!(fixture.covers("a") && fixture.covers("b") && !fixture.covers("stranger"));
-    assert_eq!(fixture.told(&["a", "stranger"], false), ["a"]);
-    assert_eq!(fixture.reads(Ok(None)), [], "the same document tells nothing");
+    assert_eq!(fixture.told(&["a", "stranger"], false).await, ["a"]);
+    assert_eq!(fixture.reads(Ok(None)).await, [""; 0], "the same document tells nothing");
     // After a gap every feed is polled.
-    let covered = fixture.now;
-    assert_eq!(fixture.told(&["a"], true), ["a", "b"]);
+    let covered = Instant::now();
+    assert_eq!(fixture.told(&["a"], true).await, ["a", "b"]);
     assert!(!fixture.covers_since("a", covered), "what was read before is not enough");
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_period_that_is_asked_for_is_that_of_polls() {
-    let mut fixture = Fixture::new(&["a"]);
-    fixture.told(&[], false);
-    assert_eq!(fixture.reader.request.url, format!("{DOCUMENT}?seconds=300"));
-    assert_eq!(fixture.wait, LEAST.as_secs());
-    fixture.reads(Ok(Some(SupNews { available: BTreeMap::new(), ..told(&[], false) })));
-    assert_eq!(fixture.wait, 60);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_document_that_cannot_be_read_covers_nothing_after_a_while() {
     let mut fixture = Fixture::new(&["a", "b"]);
-    fixture.told(&[], false);
+    fixture.told(&[], false).await;
     let mut waits = Vec::new();
     for failure in 1..=5 {
-        let wanted = fixture.reads(Err(defect("it broke")));
+        let wanted = fixture.reads(Err(status_error(500, None))).await;
         assert_eq!(wanted.len(), if failure == MAX_FAILURES { 2 } else { 0 }, "{failure}");
         assert_eq!(fixture.covers("a"), failure < MAX_FAILURES);
         waits.push(fixture.wait);
     }
     // After three quick retries, feeds are polled individually.
     assert_eq!(waits, [5, 10, 300, 300, 300]);
-    fixture.told(&["a"], false);
+    fixture.told(&["a"], false).await;
     assert!(fixture.covers("a"));
     // If the publisher names a time, it is not retried quickly.
     let retry_after = Some(Duration::from_secs(1800));
     let busy = status_error(503, retry_after);
-    assert_eq!(fixture.reads(Err(busy)).len(), 2);
+    assert_eq!(fixture.reads(Err(busy)).await.len(), 2);
     assert_eq!((fixture.covers("a"), fixture.wait), (false, 1800));
 }
 
@@ -136,67 +131,63 @@ async fn a_document_that_cannot_be_read_covers_nothing_after_a_while() {
 async fn what_is_left_out_twice_is_held_against_it_for_that_feed() {
     let found = PushedPoll { changed: true, told: false, expected: true };
     let mut fixture = Fixture::new(&["a", "b"]);
-    fixture.told(&[], false);
+    fixture.told(&[], false).await;
     // The change is listed a little later: the poll was merely faster.
     assert!(fixture.polled("a", found));
     for expected in [ToldChange::Known, ToldChange::New] {
-        let wanted = fixture.reads(Ok(Some(told(&["a"], false))));
-        assert_eq!(wanted[0].told, expected);
+        assert_eq!(fixture.told(&["a"], false).await, ["a"]);
+        assert_eq!(fixture.feeds.get_mut("a").unwrap().listed(fixture.time), expected);
     }
     // Two changes are never listed.
     for _ in 0..2 {
         assert!(fixture.polled("a", found));
         for _ in 0..3 {
-            assert_eq!(fixture.told(&[], false), [""; 0]);
+            assert_eq!(fixture.told(&[], false).await, [""; 0]);
         }
     }
     assert!(!fixture.covers("a") && fixture.covers("b"));
-    assert_eq!(fixture.told(&["a"], false), ["a"], "what it lists is polled all the same");
+    assert_eq!(fixture.told(&["a"], false).await, ["a"], "what it lists is polled all the same");
 }
 
 #[tokio::test]
 async fn a_document_without_feeds_is_forgotten_and_there_are_only_so_many() {
-    let (mut documents, begun) =
-        (FollowedDocuments::default(), std::cell::RefCell::new(Vec::new()));
-    let attach = |documents: &mut FollowedDocuments, name: &str, document: Option<String>| {
-        let place = document.map(|document| SupAnnouncement { document, id: id("x") });
-        let place = place.map(|place| (place, LeadScope::default()));
-        documents.attach(&feed(name), place, |reader, source| {
-            begun.borrow_mut().push((reader.request.url, source));
-            BackgroundTask {
-                task: tokio::spawn(async {}),
-                _cancel: CancellationToken::new().drop_guard(),
-            }
-        });
+    let (mut documents, mut begun) = (FollowedDocuments::default(), Vec::new());
+    let mut follow = |name: &str, document: &str, before| {
+        let announcement = SupAnnouncement { document: document.to_owned(), id: id("x") };
+        documents.follow(&feed(name), before, (announcement, LeadScope::default()), |it, source| {
+            begun.push((it.request.url, source));
+            idle_task()
+        })
     };
-    for name in ["a", "b", "a"] {
-        attach(&mut documents, name, Some(DOCUMENT.to_owned()));
+    let (a, b) = (follow("a", DOCUMENT, None), follow("b", DOCUMENT, None));
+    let a = follow("a", DOCUMENT, a);
+    let listed = |source: &SharedSource| source.lock().end_cover("").feeds.len();
+    let mut many = Vec::new();
+    for n in 1..MAX_DOCUMENTS {
+        many.extend(follow(&format!("f{n}"), &format!("http://h{n}.example/"), None));
     }
+    assert_eq!(many.len(), MAX_DOCUMENTS - 1);
+    assert!(follow("c", "http://more.example/", None).is_none());
+    // A feed names another document, and then none is left that names the first.
+    drop(a);
+    assert!(follow("b", "http://more.example/", b).is_some(), "it has the place of the first");
+    let (address, source) = &begun[0];
+    assert_eq!((&**address, listed(source), begun.len()), (DOCUMENT, 0, MAX_DOCUMENTS + 1));
     // Both feeds have the same id.
-    let (address, source) = begun.borrow_mut().remove(0);
-    assert_eq!((&*address, source.lock().all("").len()), (DOCUMENT, 2));
-    documents.detach(&feed("a"));
-    assert_eq!(source.lock().all("").len(), 1);
-    // The feed no longer names a SUP document.
-    attach(&mut documents, "b", None);
-    assert!(documents.sources.is_empty() && documents.announcements.is_empty());
-    for n in 0..=MAX_DOCUMENTS {
-        attach(&mut documents, &format!("f{n}"), Some(format!("http://h{n}.example/")));
-    }
-    assert_eq!(begun.borrow().len(), MAX_DOCUMENTS);
+    assert_eq!(listed(&begun[1].1), 1);
 }
 
 /// The document cannot be read: it arrives too slowly, or its host asked for a pause.
 #[tokio::test(start_paused = true)]
 async fn what_is_not_read_for_two_periods_covers_nothing() {
     let mut fixture = Fixture::new(&["a"]);
-    fixture.told(&[], false);
-    let confirmed = fixture.now;
-    fixture.pass((2 * LEAST + READ_TIME).as_secs() - 1);
+    fixture.told(&[], false).await;
+    let confirmed = Instant::now();
+    fixture.pass((2 * LEAST + READ_TIME).as_secs() - 1).await;
     assert!(fixture.covers("a"));
-    fixture.pass(1);
+    fixture.pass(1).await;
     assert!(!fixture.covers("a"));
-    assert_eq!(fixture.told(&["a"], false), ["a"]);
+    assert_eq!(fixture.told(&["a"], false).await, ["a"]);
     // It has told of all since.
     assert!(fixture.covers("a") && fixture.covers_since("a", confirmed));
 }
@@ -253,6 +244,25 @@ async fn only_ids_that_matter_are_remembered_and_each_document_is_led_to() {
     assert_eq!(reader.follower.remembered(), 1);
     let by_document = named_by(DOCUMENT);
     assert_eq!(asked.lock()[..], [leads.clone(), leads, by_document]);
+}
+
+#[tokio::test]
+async fn the_period_that_is_asked_for_is_that_of_polls() {
+    let fetch = Fetch::new(tower::service_fn(|request: FetchRequest| {
+        let document = document(50, (0, 1), "");
+        std::future::ready(Ok::<_, FetchError>(fetched(&request.url, document)))
+    }));
+    let longer = (90, "http://c.example/");
+    for (least, expected) in
+        [(None, (50, DOCUMENT)), (Some(50), (50, DOCUMENT)), (Some(51), longer), (Some(91), longer)]
+    {
+        let mut reader = SupReader::new(DOCUMENT, LeadScope::default());
+        reader.least = least.map(Duration::from_secs);
+        let news = reader.read(&fetch, Time::from_unix(0)).await.unwrap().unwrap();
+        assert_eq!((news.period, &*reader.request.url), expected);
+        // What is known of the document is sent to no other.
+        assert_eq!(reader.request.known_wire.is_some(), expected.0 == 50);
+    }
 }
 
 /// The document of the longer period cannot be fetched, or reading it panics.

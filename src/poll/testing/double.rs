@@ -5,13 +5,13 @@ mod judge;
 pub use judge::JudgeDouble;
 pub use tidegate_store::testing::{ScriptedStore, StoreFault};
 
-use crate::{HostQueue, PollSettings, PollerConfig};
+use crate::{Bounds, HostQueue, HostRules, PollSettings, PollerConfig};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::clock::{Clock, ManualClock};
 use tidegate_core::model::*;
 use tidegate_judge::archive;
-use tidegate_net::fetch::{AllowPrivate, Services};
+use tidegate_net::fetch::Services;
 use tidegate_store::Store;
 use tokio_util::sync::CancellationToken;
 
@@ -35,12 +35,9 @@ pub fn store_of(feeds: &[&str]) -> Arc<ScriptedStore> {
 impl Default for PollSettings {
     fn default() -> Self {
         Self {
-            min_interval: Duration::from_secs(5 * 60),
-            max_interval: Duration::from_secs(24 * 3600),
-            spacing: Duration::from_secs(1),
-            paces: Arc::default(),
+            bounds: Bounds::new(Duration::from_secs(5 * 60), Duration::from_secs(24 * 3600)),
+            hosts: HostRules { spacing: Duration::from_secs(1), ..HostRules::default() },
             walk_pause: Duration::from_secs(2),
-            allow_private: AllowPrivate::No,
             window: Duration::from_secs(30 * 86_400),
             tombstones: tidegate_judge::record::TOMBSTONES_KEPT,
             versions_per_day: tidegate_core::model::VERSIONS_PER_DAY,

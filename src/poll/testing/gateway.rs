@@ -205,7 +205,7 @@ impl Gateway {
     ) -> Self {
         let edit = |config: &mut PollerConfig| {
             config.judge = Arc::new(ParseAndRecord::default());
-            config.settings.spacing = Duration::ZERO;
+            config.settings.hosts.spacing = Duration::ZERO;
         };
         Self::with_parts(store, publisher, services, NOW, edit).await
     }

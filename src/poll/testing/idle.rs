@@ -75,15 +75,15 @@ impl IdlePolling {
         let cell =
             context.table.insert(Arc::new(record.clone()), FeedMemory::from_stored(state, now));
         let mut feed = cell.lock();
-        feed.begin(now);
+        feed.live.since = Some(now);
         let mut document = status.document;
         for poll in status.polls.into_iter().rev() {
             context.table.totals.lock().add(&poll);
             feed.add(poll, document.take(), false);
         }
         status.probes.into_iter().rev().for_each(|probe| feed.add_probe(probe));
-        feed.probing = status.probing;
+        feed.live.is_probing = status.probing;
         feed.disbelieved = disbelieved;
-        feed.next = status.next.map(|next| PlannedPoll::new(next.at, next.reason));
+        feed.live.next = status.next.map(|next| PlannedPoll::new(next.at, next.reason));
     }
 }

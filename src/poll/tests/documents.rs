@@ -5,7 +5,6 @@ use crate::politeness::HostRank;
 use crate::sup::{READS_AT_ONCE, SharedSource, SupReader, follow};
 use std::sync::Mutex;
 use tidegate_net::fetch::{Fetch, FetchRequest, Fetched, LeadScope, Services};
-use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 /// Each document takes 30 seconds, and then there is none. Twelve wait for a host that is busy.
@@ -36,8 +35,7 @@ async fn so_many_documents_are_read_at_once_and_none_waits_for_those_of_a_busy_h
     let free: Vec<String> = (0..20).map(|n| format!("http://h{n}.example/sup.json")).collect();
     for document in busy.iter().chain(&free) {
         let reader = SupReader::new(document, LeadScope::default());
-        let told = mpsc::channel(1).0;
-        tokio::spawn(follow(Arc::clone(context), reader, SharedSource::default(), told));
+        tokio::spawn(follow(Arc::clone(context), reader, SharedSource::default()));
     }
     // The first twelve give way after ten seconds.
     sleep(Duration::from_secs(20 + 85)).await;

@@ -250,15 +250,19 @@ async fn a_request_to_a_hub_that_panics_is_made_again() {
     eventually(|| hub_failures(&gateway) == Some(2)).await;
 }
 
+/// Settings with this pace of the host of all feeds.
+fn paced(pace: Pace) -> PollSettings {
+    let settings = PollSettings::default();
+    let paces = Arc::new([("all.example".to_owned(), pace)].into());
+    PollSettings { hosts: HostRules { paces, ..settings.hosts.clone() }, ..settings }
+}
+
 #[tokio::test(start_paused = true)]
 async fn feeds_that_wait_in_a_line_take_the_pace_of_a_reload() {
     let publisher = Publisher::gated("one");
     let gateway = Gateway::start(&store(&["one", "two", "three"]), &publisher).await;
     eventually(|| publisher.requests() == 1).await;
-    let paced = |spacing, parallel| PollSettings {
-        paces: Arc::new([("all.example".to_owned(), Pace { spacing, parallel })].into()),
-        ..PollSettings::default()
-    };
+    let paced = |spacing, parallel| paced(Pace { spacing, parallel });
     let slow = paced(Duration::from_secs(3600), 1);
     gateway.poller.reconfigure(slow, publisher.services()).await.unwrap();
     publisher.release(1);
@@ -316,10 +320,8 @@ async fn a_poll_that_is_asked_for_counts_at_the_host_that_answered_last() {
     let gateway = Gateway::with_client(&feeds, &publisher, services.clone()).await;
     gateway.polls("one", 1).await;
     gateway.polls("two", 1).await;
-    let pace = Pace { spacing: Duration::from_secs(3600), parallel: 1 };
-    let paces = Arc::new([("all.example".to_owned(), pace)].into());
     // Reconfiguring recomputes the line of each feed.
-    let settings = PollSettings { paces, ..PollSettings::default() };
+    let settings = paced(Pace { spacing: Duration::from_secs(3600), parallel: 1 });
     gateway.poller.reconfigure(settings, services).await.unwrap();
     gateway.poller.poll_now(&name("one")).await.unwrap();
     gateway.clock.set(next(&gateway, "two").at);

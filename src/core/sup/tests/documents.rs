@@ -214,7 +214,7 @@ fn told(news: &News) -> Vec<&str> {
 
 #[test]
 fn a_follower_is_told_each_update_once_and_asks_for_the_period_that_reaches_back() {
-    let mut follower = Follower::new();
+    let mut follower = Follower::default();
     let news = follower.apply_document(&document(60, -136, -60, &[("d", "2"), ("c", "1")]));
     assert_eq!((told(&news), &news.standing), (vec!["c", "d"], &FollowerStatus::Complete));
     let next = [("c", "3"), ("d", "2"), ("c", "1")];
@@ -233,16 +233,16 @@ fn a_follower_is_told_each_update_once_and_asks_for_the_period_that_reaches_back
 
 #[test]
 fn a_follower_that_no_document_reaches_back_to_has_missed_something() {
-    let mut follower = Follower::new();
+    let mut follower = Follower::default();
     follower.apply_document(&document(60, -76, 0, &[]));
     let day = 86_400;
     let news = follower.apply_document(&document(60, 3 * day, 3 * day + 76, &[]));
     assert_eq!(news.standing, FollowerStatus::Ask { period: 86_400, address: address(86_400) });
     let news = follower.apply_document(&document(86_400, 2 * day, 3 * day + 70, &[]));
-    assert_eq!(news.standing, FollowerStatus::Missed { known: at(0) });
+    assert_eq!(news.standing, FollowerStatus::Missed);
     assert_eq!(follower.known(), Some(at(3 * day + 76)));
     // The same holds if the publisher went back in time.
     let news = follower.apply_document(&document(60, 24, 100, &[]));
-    assert_eq!(news.standing, FollowerStatus::Missed { known: at(3 * day + 76) });
+    assert_eq!(news.standing, FollowerStatus::Missed);
     assert_eq!(follower.known(), Some(at(100)));
 }

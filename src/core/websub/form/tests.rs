@@ -54,7 +54,7 @@ fn mistakes_name_their_parameter() {
         (&"a".repeat(20_000), None, "the limit is 16384"),
     ] {
         let error = HubRequest::read(body.as_bytes()).unwrap_err();
-        assert_eq!(error.parameter(), parameter, "{body}");
+        assert_eq!(error.parameter, parameter, "{body}");
         assert!(error.to_string().contains(said), "{error}");
     }
 }
@@ -94,9 +94,9 @@ fn a_verification_needs_its_challenge_and_its_lease() {
     ] {
         assert_eq!(read(query), Err(FormError::missing(parameter)));
     }
-    assert_eq!(read("hub.mode=publish").unwrap_err().parameter(), Some("hub.mode"));
+    assert_eq!(read("hub.mode=publish").unwrap_err().parameter, Some("hub.mode"));
     let long = format!("hub.mode=unsubscribe&hub.topic=t&hub.challenge={}", "c".repeat(1025));
-    assert_eq!(read(&long).unwrap_err().parameter(), Some("hub.challenge"));
+    assert_eq!(read(&long).unwrap_err().parameter, Some("hub.challenge"));
 }
 
 proptest! {

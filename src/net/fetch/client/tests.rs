@@ -1,8 +1,8 @@
 //! Tests against a publisher in this process.
 
 use super::*;
-use crate::fetch::Fetch;
 use crate::fetch::clients::MAX_HEADERS;
+use crate::fetch::{Fetch, RequestAccess, Validators};
 use crate::testing::{Publisher, all_private, document, literal, response};
 use std::io::Write as _;
 use std::time::Duration;
