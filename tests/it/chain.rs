@@ -2,9 +2,8 @@
 //! its hub (WebSub), and the second reads only those.
 
 use crate::support::gateways::{Running, until};
+use crate::support::prelude::*;
 use crate::support::publisher::{Answer, Publisher};
-use crate::support::{days, name};
-use std::time::Duration;
 
 const FEEDS: [&str; 2] = ["ash", "birch"];
 /// Longer than a poll waits that a document calls for: five seconds, ten where the last one found nothing.

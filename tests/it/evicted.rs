@@ -1,10 +1,7 @@
 //! A feed that has more items than it may keep: the oldest leave its ledger and its complete view, and
 //! come back as themselves.
 
-use crate::support::{Gate, Post, SITE, atom, kinds, post, with_deletions};
-use std::collections::HashSet;
-use tidegate_core::model::{EventKind, ItemStatus, SyncId};
-use tidegate_store::Select;
+use crate::support::prelude::*;
 
 const LISTED: u32 = 5;
 const KEPT: usize = 20;

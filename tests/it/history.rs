@@ -7,18 +7,15 @@ mod publisher;
 mod retention;
 mod site;
 use crate::support;
+use crate::support::prelude::*;
 
 use crate::support::document::Document;
 use consumers::{Historian, Readers, Subscriber, Way};
 use proptest::prelude::*;
 use publisher::{Act, Publisher};
 use site::{Held, READER, SYNC, Site};
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{LazyLock, Mutex};
-use std::time::Duration;
-use support::Gate;
+use std::sync::LazyLock;
 use tidegate_core::model::EventKind::{self, Deleted, Undeleted};
-use tidegate_core::model::{Deletions, Time};
 use tidegate_judge::archive::Policy;
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {

@@ -5,13 +5,10 @@
 //! Runs over the fixtures always, and over the recorded feeds that `TIDEGATE_CORPUS` names (a folder
 //! with `replay/` and `single/`) where it is set.
 
-use crate::support::{self, corpus, files, root};
+use crate::support::prelude::*;
+use crate::support::{self, corpus};
 use crate::views::{Compared, series};
-use std::collections::BTreeSet;
-use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tidegate_core::model::Time;
 use tidegate_replay::{self as replay, Recorded, Series};
 
 /// The fewest recorded feeds that must be compared, and by feed-rs on both sides.

@@ -2,10 +2,8 @@
 
 use super::gate::{self, Gate};
 use super::plain::{self, Endpoint, FORMS, Form, Item, Items, Update, Version, normal};
-use crate::support::{HOUR, START};
+use crate::support::prelude::*;
 use proptest::prelude::*;
-use std::collections::BTreeMap;
-use tidegate_core::model::Time;
 use tidegate_judge::record::local::{Act, ItemAct, Resolution};
 
 /// How many of them are Tidegate; the others come behind them.

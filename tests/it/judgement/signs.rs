@@ -1,8 +1,7 @@
 //! What goes by another id is the same item where enough of it says so, and more than of any other.
 
-use crate::support::{Gate, kinds};
-use tidegate_core::model::{EventKind, EventKind::*};
-use tidegate_store::Select;
+use crate::support::prelude::*;
+use tidegate_core::model::EventKind::*;
 
 #[derive(Clone)]
 struct Listed {
@@ -13,16 +12,11 @@ struct Listed {
 }
 
 fn rss(items: &[Listed]) -> String {
-    let mut text = "<rss version=\"2.0\"><channel><title>Notes</title>\
-         <link>https://notes.example/</link><description>d</description>"
-        .to_owned();
-    for Listed { id, link, title, more } in items {
-        text.push_str(&format!(
-            "<item><guid isPermaLink=\"false\">{id}</guid><link>{link}</link>\
-             <title>{title}</title>{more}</item>"
-        ));
-    }
-    text + "</channel></rss>"
+    let item = |Listed { id, link, title, more }: &Listed| {
+        let id = format!("<guid isPermaLink=\"false\">{id}</guid>");
+        format!("<item>{id}<link>{link}</link><title>{title}</title>{more}</item>")
+    };
+    channel("Notes", items.iter().map(item))
 }
 
 /// Posts whose id and link are made by `address` of their number, without dates, newest first.

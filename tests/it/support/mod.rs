@@ -9,7 +9,7 @@ pub mod publisher;
 pub mod shared_items;
 pub mod sharing;
 
-pub use post::{HOUR, Post, SITE, START, atom, days, post, rss, with_deletions};
+pub use post::{HOUR, Post, SITE, START, atom, channel, days, post, rss, with_deletions};
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -27,6 +27,19 @@ use tidegate_judge::record::{self, Backfilled, DeletionError, Observation, Verdi
 use tidegate_store::portable::ImportMessage;
 use tidegate_store::{Select, Store, View};
 use tokio::sync::mpsc;
+
+/// What most of the tests name.
+pub mod prelude {
+    pub use super::{Dice, Gate, HOUR, Post, SITE, START};
+    pub use super::{atom, channel, days, files, kinds, name, post, root, rss, with_deletions};
+    pub use serde_json::{Value, json};
+    pub use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+    pub use std::path::{Path, PathBuf};
+    pub use std::sync::{Arc, Mutex};
+    pub use std::time::Duration;
+    pub use tidegate_core::model::*;
+    pub use tidegate_store::{Select, Store, View};
+}
 
 /// A file or folder of the repository.
 pub fn root(path: &str) -> PathBuf {

@@ -1,7 +1,6 @@
 //! Publishers that share, as text.
 
-use crate::support::{Gate, kinds};
-use tidegate_core::model::{BodyPrints, EventKind, Item, SyncId};
+use crate::support::prelude::*;
 use tidegate_format::parse::{self, Limits};
 use tidegate_judge::record::{self, Issued, Peers, Verdict};
 
@@ -67,10 +66,11 @@ pub fn plain(id: &str, text: &str) -> String {
     )
 }
 
-pub fn document(sharing: &str, entries: &[String]) -> String {
+/// A feed in Atom with these entries, and with something in its head.
+pub fn document(head: &str, entries: &[String]) -> String {
     format!(
         "<feed xmlns=\"http://www.w3.org/2005/Atom\" xmlns:sx=\"http://www.microsoft.com/schemas/sse\">\
-         <title>List</title><id>urn:list</id><updated>2026-01-01T00:00:00Z</updated>{sharing}{}</feed>",
+         <title>List</title><id>urn:list</id><updated>2026-01-01T00:00:00Z</updated>{head}{}</feed>",
         entries.concat()
     )
 }

@@ -1,20 +1,11 @@
 //! One series through the core, and its views against the publisher's last good document.
 
 use super::support;
-use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
+use crate::support::prelude::*;
 use tidegate_core::clock::ManualClock;
-use tidegate_core::model::{
-    Completeness, Deletion, EndpointId, FeedDocument, FeedName, FeedOptions, Format, ItemStatus,
-    Time, VERSIONS_PER_DAY,
-};
 use tidegate_format::parse::{self, Limits};
 use tidegate_format::render::{self, Addresses, Page, ViewKind};
 use tidegate_replay::{self as replay, DocumentOutcome, DocumentReport, ReplayTarget, Series};
-use tidegate_store::{Select, Store, View};
 
 /// So long that nothing ever leaves the sync view: then every current item must be in it.
 const WINDOW: Duration = Duration::from_secs(200 * 366 * 86_400);

@@ -1,10 +1,8 @@
 //! Webhooks: changes of a feed as JSON, signed, until they arrive.
 
 use super::*;
+use crate::support::prelude::*;
 use crate::support::publisher::SeenRequest;
-use serde_json::{Value, json};
-use std::collections::BTreeSet;
-use tidegate_core::model::Time;
 use tidegate_core::websub::webhook::sign;
 
 const PATH: &str = "/feeds/news/webhook";
