@@ -36,13 +36,13 @@ fn no_space() -> io::Error {
 /// Barriers that fail so often, and work from then on.
 pub(super) fn failing(left: &Arc<AtomicUsize>) -> Box<WrapEngine> {
     let left = Arc::clone(left);
-    before_pass(move || {
-        let take = |left: usize| left.checked_sub(1);
-        match left.fetch_update(Ordering::AcqRel, Ordering::Acquire, take) {
-            Ok(_) => Err(no_space()),
-            Err(_) => Ok(()),
-        }
-    })
+    before_pass(move || if is_left(&left) { Err(no_space()) } else { Ok(()) })
+}
+
+/// Takes one of so many, where one is left.
+fn is_left(left: &AtomicUsize) -> bool {
+    let take = |left: usize| left.checked_sub(1);
+    left.fetch_update(Ordering::AcqRel, Ordering::Acquire, take).is_ok()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -236,11 +236,5 @@ async fn a_wide_change_that_breaks_off_is_whole_or_not_there() {
 
 /// Barriers that can be passed so often, and fail from then on.
 fn passable(left: Arc<AtomicUsize>) -> Box<WrapEngine> {
-    before_pass(move || {
-        let take = |left: usize| if left == usize::MAX { Some(left) } else { left.checked_sub(1) };
-        match left.fetch_update(Ordering::AcqRel, Ordering::Acquire, take) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(no_space()),
-        }
-    })
+    before_pass(move || if is_left(&left) { Ok(()) } else { Err(no_space()) })
 }
