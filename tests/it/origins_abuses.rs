@@ -46,8 +46,8 @@ async fn what_leads_elsewhere_is_refused() {
     assert!(status.contains(" 501 "), "{status}");
     assert!(site.server.targets().is_empty(), "nothing was passed on");
     // Another host's pages are not asked for, whatever the target says.
-    let elsewhere =
-        raw(&front, &format!("GET http://evil.example/ HTTP/1.1\r\nhost: {HOST}")).await;
+    let head = format!("GET http://evil.example/ HTTP/1.1\r\nhost: {HOST}");
+    let elsewhere = raw(&front, &head).await;
     assert!(site.server.targets().is_empty(), "{elsewhere}");
     front.gateway.stop().await;
 }
@@ -81,22 +81,18 @@ async fn no_request_is_hidden_in_another() {
         "content-length : 5",
         "transfer-encoding: chunked\r\ntransfer-encoding: identity",
     ];
-    let refused = lengths
-        .iter()
-        .map(|value| post("/x", &format!("content-length: {value}"), ""))
-        .chain([post("/x", &format!("content-length: 0\r\ncontent-length: {inner}"), "")])
-        .chain(
-            codings
-                .iter()
-                .map(|value| format!("transfer-encoding: {value}"))
-                .chain(lines.iter().map(|&line| line.to_owned()))
-                .map(|line| post("/x", &format!("{line}\r\ncontent-length: {whole}"), "0\r\n\r\n")),
-        )
-        .chain([post("/x", chunked, "0\r\n\r\n").replace("HTTP/1.1\r\nhost", "HTTP/1.0\r\nhost")])
-        .chain(
-            ["GET /x", "GET /x HTTP/2.0", "GE(T /x HTTP/1.1"]
-                .map(|line| format!("{line}\r\nhost: {HOST}\r\n\r\n")),
-        );
+    let end = "0\r\n\r\n";
+    let mut refused = vec![
+        post("/x", &format!("content-length: 0\r\ncontent-length: {inner}"), ""),
+        post("/x", chunked, end).replace("HTTP/1.1\r\nhost", "HTTP/1.0\r\nhost"),
+    ];
+    refused.extend(lengths.map(|value| post("/x", &format!("content-length: {value}"), "")));
+    let codings = codings.map(|value| format!("transfer-encoding: {value}"));
+    for line in codings.into_iter().chain(lines.map(str::to_owned)) {
+        refused.push(post("/x", &format!("{line}\r\ncontent-length: {whole}"), end));
+    }
+    let starts = ["GET /x", "GET /x HTTP/2.0", "GE(T /x HTTP/1.1"];
+    refused.extend(starts.map(|line| format!("{line}\r\nhost: {HOST}\r\n\r\n")));
     for request in refused {
         let status = sent(&front, &request).await;
         assert!(["", "4", "5"].contains(&status.get(9..10).unwrap_or("")), "{request:?}: {status}");

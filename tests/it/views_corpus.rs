@@ -45,12 +45,10 @@ fn compare(all: &[Series]) -> Vec<(String, Compared)> {
 }
 
 fn demand_the_same(compared: &[(String, Compared)]) {
-    let mut wrong = String::new();
-    for (name, one) in compared {
-        for line in one.differences.iter().take(5) {
-            wrong.push_str(&format!("\n{name}: {line}"));
-        }
-    }
+    let first = |(name, one): &(String, Compared)| -> String {
+        one.differences.iter().take(5).map(|line| format!("\n{name}: {line}")).collect()
+    };
+    let wrong: String = compared.iter().map(first).collect();
     assert!(wrong.is_empty(), "the views differ from what the publishers say:{wrong}");
 }
 

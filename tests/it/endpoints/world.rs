@@ -76,6 +76,7 @@ pub fn step() -> impl Strategy<Value = Step> {
 /// What a plain endpoint does to the winner, beside its conflicts.
 type Changing<'a> = Box<dyn Fn(&mut Version, &[Version]) + 'a>;
 
+#[derive(Default)]
 pub struct World {
     gates: Vec<Gate>,
     plain: Vec<Endpoint>,
@@ -97,15 +98,7 @@ impl World {
             gates.push(Gate::new(&format!("gate-{number}.example"), now).await);
         }
         let plain = (GATES..ENDPOINTS).map(|at| Endpoint::new(&format!("plain:{at}")));
-        Self {
-            gates,
-            plain: plain.collect(),
-            created: Vec::new(),
-            made: Vec::new(),
-            until: BTreeMap::new(),
-            last: BTreeMap::new(),
-            step: 0,
-        }
+        Self { gates, plain: plain.collect(), ..Self::default() }
     }
 
     fn stamp(&self, step: &Step) -> (Option<i64>, bool) {

@@ -223,8 +223,14 @@ impl Gate {
 
     pub async fn same(&mut self) -> Verdict {
         self.same += 1;
+        let same = self.same;
+        self.judge(|observation| record::decide_pending(observation, same)).await
+    }
+
+    /// Commits what is decided over what is stored.
+    async fn judge(&mut self, decide: impl FnOnce(&Observation<'_>) -> Verdict) -> Verdict {
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
-        let verdict = record::decide_pending(&self.observation(snapshot.as_ref()), self.same);
+        let verdict = decide(&self.observation(snapshot.as_ref()));
         self.commit(&verdict).await;
         verdict
     }
@@ -277,18 +283,12 @@ impl Gate {
     }
 
     pub async fn age(&mut self) -> Verdict {
-        let snapshot = self.store.snapshot(&self.feed).await.unwrap();
-        let verdict = record::age(&self.observation(snapshot.as_ref()));
-        self.commit(&verdict).await;
-        verdict
+        self.judge(record::age).await
     }
 
     pub async fn answered(&mut self, replies: &Replies) -> Verdict {
-        let snapshot = self.store.snapshot(&self.feed).await.unwrap();
-        let verdict =
-            record::judge_replies(&self.observation(snapshot.as_ref()), replies, self.same);
-        self.commit(&verdict).await;
-        verdict
+        let same = self.same;
+        self.judge(|observation| record::judge_replies(observation, replies, same)).await
     }
 
     pub async fn commit(&mut self, verdict: &Verdict) {
@@ -334,9 +334,7 @@ impl Gate {
     }
 
     pub async fn decide(&mut self, decision: Decision) {
-        let snapshot = self.snapshot().await;
-        let verdict = record::decide(&self.observation(Some(&snapshot)), decision);
-        self.commit(&verdict).await;
+        self.judge(|observation| record::decide(observation, decision)).await;
     }
 
     pub async fn store_state(&self) -> tidegate_core::model::FeedState {

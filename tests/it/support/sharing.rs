@@ -16,12 +16,11 @@ pub const RELATED: &str =
     "<sx:sharing><sx:related link=\"http://x.example/all\" type=\"complete\"/></sx:sharing>";
 
 pub fn sync(id: &str, updates: u32, history: &[(u32, &str, u32)], inner: &str) -> String {
-    let history: String = history
-        .iter()
-        .map(|(sequence, by, minute)| {
-            format!("<sx:history sequence=\"{sequence}\" when=\"2026-01-01T00:{minute:02}:00Z\" by=\"{by}\"/>")
-        })
-        .collect();
+    let update = |(sequence, by, minute): &(u32, &str, u32)| {
+        let when = format!("2026-01-01T00:{minute:02}:00Z");
+        format!("<sx:history sequence=\"{sequence}\" when=\"{when}\" by=\"{by}\"/>")
+    };
+    let history: String = history.iter().map(update).collect();
     format!("<sx:sync id=\"{id}\" updates=\"{updates}\">{history}{inner}</sx:sync>")
 }
 
@@ -52,11 +51,9 @@ impl Shared {
     }
 
     pub fn markup(&self) -> String {
-        format!(
-            "<entry>{}<id>urn:{}</id><title>{}</title><updated>2026-01-01T00:00:00Z</updated>\
-             <content>{}</content></entry>",
-            self.sync, self.id, self.text, self.text
-        )
+        let Self { id, text, sync } = self;
+        let content = format!("{sync}<content>{text}</content></entry>");
+        plain(id, text).replace("</entry>", &content)
     }
 }
 
@@ -159,8 +156,5 @@ pub fn bounds(since: &str, until: &str) -> String {
 }
 
 pub fn sharing(since: &str, until: &str) -> String {
-    format!(
-        "<sx:sharing since=\"{since}\" until=\"{until}\"><sx:related link=\"http://x.example/all\" \
-         type=\"complete\"/></sx:sharing>"
-    )
+    RELATED.replace("<sx:sharing", &format!("<sx:sharing since=\"{since}\" until=\"{until}\""))
 }
