@@ -214,7 +214,7 @@ async fn break_off(failing: usize) -> (Result<Committed, CommitError>, Revision)
     passes.store(usize::MAX, Ordering::Release);
     let is_known = matches!(said, Ok(_) | Err(CommitError::Ambiguous(_) | CommitError::Store(_)));
     assert!(is_known, "{said:?}");
-    if failing % 2 == 0 {
+    if failing.is_multiple_of(2) {
         until_open(&store).await;
     } else {
         drop(store);
