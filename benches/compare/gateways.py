@@ -30,6 +30,7 @@ import time
 
 import measure
 import publisher
+import stage
 
 GATEWAYS = 3
 # How long gateways may take to read all feeds and share the polls, and what is left to come to rest, in seconds.
@@ -130,14 +131,10 @@ class Fleet:
         return gateway
 
     def settle(self):
-        end = time.monotonic() + SHARED
-        while True:
-            parts = [gateway.figures()["tidegate_feeds_polled"] for gateway in self.gateways]
-            if sum(parts) == self.feeds and all(parts) and self.publisher.counted()["feeds"] == self.feeds:
-                return time.sleep(SETTLING)
-            if time.monotonic() > end:
-                raise RuntimeError(f"gateways poll {parts} feeds")
-            time.sleep(0.5)
+        parts = lambda: [gateway.figures()["tidegate_feeds_polled"] for gateway in self.gateways]
+        is_shared = lambda of: sum(of) == self.feeds and all(of) and self.publisher.counted()["feeds"] == self.feeds
+        stage.check(stage.until(lambda: is_shared(parts()), SHARED, 0.5), f"gateways poll {parts()} feeds")
+        time.sleep(SETTLING)
 
     def keep_up(self):
         """Waits until every gateway has looked at its feeds for what ages: a minute after its start."""

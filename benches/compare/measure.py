@@ -85,10 +85,8 @@ def disk(folder):
     total = 0
     for place, _, names in os.walk(folder):
         for name in names:
-            try:
+            with contextlib.suppress(FileNotFoundError):
                 total += os.stat(os.path.join(place, name)).st_blocks * 512
-            except FileNotFoundError:
-                pass
     return total
 
 
@@ -134,22 +132,24 @@ class Run:
     p99: float
 
 
+def asked(core, process, command, headers, seconds=0):
+    """What a program says that asks for something with these headers, and the seconds of CPU time that this takes `process`."""
+    headers = [word for name, value in headers.items() for word in ("-H", f"{name}: {value}")]
+    begun = cpu(process)
+    command = pinned(core, [program(command[0]), *headers, *command[1:]])
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=seconds + WAIT)
+    return done.stdout, cpu(process) - begun
+
+
 def wrk(core, process, address, headers, connections, seconds, paths=None):
     """Asks `address`, or for the paths of a file there in turn, as fast as it is answered, and measures what that takes
     `process`."""
-    command = [program("wrk"), "-t1", f"-c{connections}", f"-d{seconds}s", "--latency"]
-    for name, value in headers.items():
-        command += ["-H", f"{name}: {value}"]
-    command.append(address)
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", address]
     if paths:
         script = paths.with_suffix(".lua")
         script.write_text(IN_TURN)
         command += ["-s", script, "--", paths]
-    begun = cpu(process)
-    done = subprocess.run(
-        pinned(core, command), stdout=subprocess.PIPE, text=True, check=True, timeout=seconds + WAIT
-    )
-    taken, out = cpu(process) - begun, done.stdout
+    out, taken = asked(core, process, command, headers, seconds)
     if "Non-2xx" in out or "Socket errors" in out:
         raise RuntimeError(f"{address} was not always answered:\n{out}")
     requests = int(re.search(r"(\d+) requests in", out).group(1))
@@ -160,14 +160,10 @@ def wrk(core, process, address, headers, connections, seconds, paths=None):
 
 def h2load(core, process, addresses, headers, connections, requests):
     """Asks for the addresses of a file in turn over HTTP/2; microseconds of `process` a request."""
-    command = [program("h2load"), "-t1", f"-c{connections}", "-m1", f"-n{requests}", "-i", addresses]
-    for name, value in headers.items():
-        command += ["-H", f"{name}: {value}"]
-    begun = cpu(process)
-    done = subprocess.run(pinned(core, command), stdout=subprocess.PIPE, text=True, check=True, timeout=WAIT)
-    taken = cpu(process) - begun
-    if f"{requests} succeeded, 0 failed, 0 errored" not in done.stdout:
-        raise RuntimeError(f"it was not always answered:\n{done.stdout}")
+    command = ["h2load", "-t1", f"-c{connections}", "-m1", f"-n{requests}", "-i", addresses]
+    out, taken = asked(core, process, command, headers)
+    if f"{requests} succeeded, 0 failed, 0 errored" not in out:
+        raise RuntimeError(f"it was not always answered:\n{out}")
     return taken / requests * 1e6
 
 

@@ -17,6 +17,7 @@ import urllib.parse
 import urllib.request
 
 import measure
+import stage
 
 WORDS = """time year people way day man thing woman life child world school state family student group
 country problem hand part place case week company system program question work government number night
@@ -199,21 +200,12 @@ class Publisher:
 
     def __init__(self, documents, share=0.0, validators=True):
         self.documents = documents
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        core = max(os.sched_getaffinity(0))
-        self.process = multiprocessing.Process(
-            target=run, args=(self.port, core, documents, validators, share), daemon=True
-        )
+        self.port = stage.free_port()
+        server = self.port, max(os.sched_getaffinity(0)), documents, validators, share
+        self.process = multiprocessing.Process(target=run, args=server, daemon=True)
         self.process.start()
-        for _ in range(100):
-            try:
-                self.counted()
-                return
-            except OSError:
-                time.sleep(0.05)
-        sys.exit("the publisher does not answer")
+        if not stage.until(self.counted, 5):
+            sys.exit("the publisher does not answer")
 
     def url(self, number):
         """The address of a feed, at a host of its own."""
@@ -237,12 +229,7 @@ class Publisher:
 
     def wait(self, feeds, seconds):
         """Waits until so many feeds were asked for; whether they were within so many seconds."""
-        end = time.monotonic() + seconds
-        while self.counted()["feeds"] < feeds:
-            if time.monotonic() > end:
-                return False
-            time.sleep(0.2)
-        return True
+        return stage.until(lambda: self.counted()["feeds"] >= feeds, seconds, 0.2)
 
     def stop(self):
         self.process.kill()

@@ -41,24 +41,26 @@ FAST = "keepalive_requests 1000000000; open_file_cache max=50000 inactive=1h; gz
 CACHED = "location = /{place}/{name} {{ alias {root}/{name}; default_type {kind};\n{headers} }}"
 
 
-class Servers:
+class Servers(contextlib.ExitStack):
     """What is compared: by its name the process of each server and its address; `paths` are what is asked for, with
     the headers of the request and the most that is aimed at, as a ratio of nginx. `begin`: what their commands begin
     with."""
 
-    def __init__(self, given, stack, folder, server=""):
-        self.given, self.stack, self.folder, self.server, self.at, self.paths = given, stack, folder, server, {}, {}
-        self.begin = measure.pinned(SERVER_CORE, measure.callgrind(folder) if given.instructions else ())
+    def __init__(self, given, server=""):
+        super().__init__()
+        self.folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+        self.given, self.server, self.at, self.paths = given, server, {}, {}
+        self.begin = measure.pinned(SERVER_CORE, measure.callgrind(self.folder) if given.instructions else ())
 
     def gateway(self, configuration):
         gateway = measure.Gateway(self.given.bin, self.folder / "gateway", configuration, self.server, self.begin)
-        self.stack.callback(gateway.end)
+        self.callback(gateway.end)
         return gateway
 
     def nginx(self, name, text, ready, begin=None):
         begin = self.begin if begin is None else begin
         server = nginx_stage.Server(measure.program("nginx"), self.folder / name, text, ready, ONE_PROCESS, begin)
-        self.stack.callback(server.end)
+        self.callback(server.end)
         return server.process.pid
 
 
@@ -68,9 +70,16 @@ def fetch(address, headers=None):
         return answer.getheaders(), answer.read()
 
 
-def quote(text):
-    """A text as nginx's configuration has it."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+def added(headers):
+    """These headers as nginx's configuration adds them, but for what it says by itself."""
+    quote = lambda text: '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return "".join(f"add_header {name} {quote(value)};\n" for name, value in headers if name.lower() not in ITS_OWN)
+
+
+def write(folder, name, body):
+    """A document that nginx has in a file, and packed beside it."""
+    (folder / name).write_bytes(body)
+    (folder / f"{name}.gz").write_bytes(gzip.compress(body, 6, mtime=0))
 
 
 def cached(servers):
@@ -83,14 +92,9 @@ def cached(servers):
     places, feed, sup = [], "/feeds/feed", "/sup.json?seconds=60"
     for name, path in (("feed", feed), ("sup", sup)):
         headers, body = fetch(gateway.base + path)
-        (files / name).write_bytes(body)
-        (files / f"{name}.gz").write_bytes(gzip.compress(body, 6, mtime=0))
+        write(files, name, body)
         kind = dict(headers)["content-type"].partition(";")[0]
-        for place in ("same", "plain"):
-            said = "".join(
-                f"add_header {header} {quote(value)};\n" for header, value in headers
-                if place == "same" and header.lower() not in ITS_OWN
-            )
+        for place, said in (("same", added(headers)), ("plain", "")):
             places.append(CACHED.format(place=place, name=name, root=files, kind=kind, headers=said))
     port = stage.free_port()
     base = f"http://127.0.0.1:{port}"
@@ -152,8 +156,7 @@ def instructions(given, servers):
 
 def show(given, build):
     """Compares servers, by what is given."""
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        servers = Servers(given, stack, pathlib.Path(folder))
+    with Servers(given) as servers:
         build(servers)
         (instructions if given.instructions else compare)(given, servers)
 
@@ -161,8 +164,7 @@ def show(given, build):
 def by_readers(given, numbers):
     """CPU of a cached request by how many connections ask at once: the rows for plot.py."""
     rows = []
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        servers = Servers(given, stack, pathlib.Path(folder), TRUSTED)
+    with Servers(given, TRUSTED) as servers:
         cached(servers)
         for connections in numbers:
             for name, server in servers.at.items():
@@ -176,8 +178,7 @@ def by_readers(given, numbers):
 
 def by_documents(given, number):
     """CPU of a cached request where so many documents are asked for in turn, over HTTP/1 and HTTP/2."""
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        servers = Servers(given, stack, pathlib.Path(folder), 'memory = "2GiB"')
+    with Servers(given, 'memory = "2GiB"') as servers:
         names, files = [f"f{n}" for n in range(number)], servers.folder / "feeds"
         gateway = servers.gateway("".join(f'[[feed]]\nname = "{name}"\nlocal = true\n' for name in names))
         files.mkdir()
@@ -186,13 +187,11 @@ def by_documents(given, number):
             text = "<p>".join(source.first_text(name, number) for number in range(source.entries))
             gateway.feed(name, "/items", "POST", {"title": name, "content_html": text})
             headers, body = fetch(f"{gateway.base}/feeds/{name}")
-            (files / name).write_bytes(body)
-            (files / f"{name}.gz").write_bytes(gzip.compress(body, 6, mtime=0))
+            write(files, name, body)
             fetch(f"{gateway.base}/feeds/{name}", {"Accept-Encoding": "gzip"})
-        said = "".join(f"add_header {header} {quote(value)};\n" for header, value in headers if header.lower() not in ITS_OWN)
         ports = stage.free_port(), stage.free_port()
         listen = f"listen 127.0.0.1:{ports[0]} backlog=4096; listen 127.0.0.1:{ports[1]} http2 backlog=4096;"
-        text = f"server {{ {listen} root {servers.folder}; {FAST} default_type application/atom+xml;\n{said} }}"
+        text = f"server {{ {listen} root {servers.folder}; {FAST} default_type application/atom+xml;\n{added(headers)} }}"
         plain, http2 = (f"http://127.0.0.1:{port}" for port in ports)
         nginx = servers.nginx("nginx", text, f"{plain}/feeds/f0")
         at = {"tidegate": (gateway.pid, gateway.base, gateway.base), "nginx": (nginx, plain, http2)}
@@ -244,9 +243,7 @@ def beside_polls(given, folder):
             time.sleep(SETTLING * given.interval if number else 1)
             before, begun = source.counted()["requests"], time.monotonic()
             delays = paced(gateway.base, "/feeds/feed", seconds)
-            made = measure.wrk(
-                CLIENT_CORE, gateway.pid, f"{gateway.base}/feeds/feed", {}, given.connections, seconds
-            )
+            made = measure.wrk(CLIENT_CORE, gateway.pid, f"{gateway.base}/feeds/feed", {}, given.connections, seconds)
             polls = (source.counted()["requests"] - before) / (time.monotonic() - begun)
         finally:
             gateway.end()

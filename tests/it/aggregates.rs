@@ -1,17 +1,11 @@
 //! One feed out of several: a plain one, one of the gateway's own, and an aggregate of aggregates.
 
 use crate::support::gateways::{Running, until};
-use crate::support::name;
+use crate::support::prelude::*;
 use crate::support::publisher::{Answer, Publisher};
-use serde_json::Value;
-use std::collections::BTreeSet;
-use std::time::Duration;
-use tidegate_core::model::{
-    FeedOptions, FeedRecord, FeedSource, Item, Origin, SharingOptions, SyncId,
-};
+use crate::support::sharing::document;
 use tidegate_judge::record::local::{Act, CheckedEntry, EntryFields};
 use tidegate_serve::PutMode;
-use tidegate_store::Select;
 
 /// A publisher of two plain feeds, one in Atom and one in RSS, with these posts in the first.
 async fn publisher() -> (Publisher, Vec<(u32, String)>) {
@@ -33,28 +27,18 @@ fn publishes(publisher: &Publisher, posts: &[(u32, String)]) {
              <updated>2026-01-0{n}T00:00:00Z</updated></entry>"
         )
     };
-    let entries: String = posts.iter().map(entry).collect();
-    let xml = format!(
-        "<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>News</title><id>urn:n</id>\
-         <author><name>Ned</name></author><updated>2026-01-01T00:00:00Z</updated>{entries}</feed>"
-    );
+    let entries: Vec<_> = posts.iter().map(entry).collect();
+    let xml = document("<author><name>Ned</name></author>", &entries);
     publisher.set("/atom", Answer::document("application/atom+xml", xml));
 }
 
 fn rss(title: &str, items: &[(String, String, String)]) -> Answer {
     let item = |(guid, title, more): &(String, String, String)| {
-        format!(
-            "<item><title>{title}</title><guid isPermaLink=\"false\">{guid}</guid>{more}</item>"
-        )
+        let id = format!("<guid isPermaLink=\"false\">{guid}</guid>");
+        format!("<item><title>{title}</title>{id}{more}</item>")
     };
-    let items: String = items.iter().map(item).collect();
-    let xml = format!(
-        "<rss version=\"2.0\"><channel><title>{title}</title><link>http://site.example/</link>\
-         <description>d</description>{items}</channel></rss>"
-    );
-    Answer::document("application/rss+xml", xml)
+    Answer::document("application/rss+xml", channel(title, items.iter().map(item)))
 }
-
 async fn start(feeds: &str) -> Running {
     Running::start(&format!("[publish]\nendpoint = \"gate.example\"\n{feeds}")).await
 }
@@ -71,10 +55,6 @@ async fn start_all(publisher: &Publisher) -> Running {
         publisher.address("/rss")
     ))
     .await
-}
-
-async fn poll(gateway: &Running, feed: &str) {
-    gateway.operator().poll_now(&name(feed)).await.unwrap();
 }
 
 async fn items(gateway: &Running, feed: &str, select: Select) -> Vec<Item> {
@@ -109,7 +89,7 @@ async fn posts_of_one_id_are_told_apart() {
             (guid.to_owned(), format!("{place} {guid}"), link)
         });
         publisher.set(&format!("/{feed}"), rss(feed, &items));
-        poll(&gateway, feed).await;
+        gateway.poll(feed).await;
         until(feed, async || titles(&gateway, "all").await.contains(&format!("{feed} 3"))).await;
     }
     let mut titles = titles(&gateway, "all").await;
@@ -147,7 +127,7 @@ async fn undated_posts_of_a_first_document_come_last() {
     publisher.set("/bare", bare(&[3, 2, 1]));
     // A first document is told from the next one by the second.
     tokio::time::sleep(Duration::from_millis(1100)).await;
-    poll(&gateway, "bare").await;
+    gateway.poll("bare").await;
     until("the new one", async || titles(&gateway, "all").await.len() == 5).await;
     assert_eq!(titles(&gateway, "all").await, ["Bare 3", "Cast 2", "Cast 1", "Bare 2", "Bare 1"]);
 }
@@ -157,7 +137,7 @@ async fn an_aggregate_is_what_its_sources_are() {
     let (publisher, mut posts) = publisher().await;
     let gateway = start_all(&publisher).await;
     for feed in ["news", "casts"] {
-        poll(&gateway, feed).await;
+        gateway.poll(feed).await;
     }
     let fields = EntryFields { title: "Something of our own".to_owned(), ..Default::default() };
     let act = Act::Create { entry: CheckedEntry::fields(&fields).unwrap(), noconflicts: None };
@@ -206,7 +186,7 @@ async fn an_aggregate_is_what_its_sources_are() {
     posts[0].1 = "Another text".to_owned();
     posts.remove(2);
     publishes(&publisher, &posts);
-    poll(&gateway, "news").await;
+    gateway.poll("news").await;
     until("the deletion", async || !titles(&gateway, "all").await.contains(&"Post 2".to_owned()))
         .await;
     let every = items(&gateway, "all", Select::All).await;
@@ -216,10 +196,10 @@ async fn an_aggregate_is_what_its_sources_are() {
 
     // A source that fails leaves the others, and its own items.
     publisher.set("/rss", Answer::status(500));
-    poll(&gateway, "casts").await;
+    gateway.operator().poll_now(&name("casts")).await.unwrap();
     posts.insert(0, (5, "Text 5".to_owned()));
     publishes(&publisher, &posts);
-    poll(&gateway, "news").await;
+    gateway.poll("news").await;
     until("the new post", async || titles(&gateway, "all").await.contains(&"Post 5".to_owned()))
         .await;
     assert!(titles(&gateway, "all").await.contains(&"Cast 2".to_owned()));
@@ -255,7 +235,7 @@ async fn an_aggregate_goes_on_after_a_source_was_purged() {
     for text in ["One", "Two words", "Three words now"] {
         posts[0].1 = text.to_owned();
         publishes(&publisher, &posts);
-        poll(&gateway, "daily").await;
+        gateway.poll("daily").await;
     }
     let newest = async || {
         let items = items(&gateway, "digest", Select::Current).await;
@@ -272,11 +252,11 @@ async fn an_aggregate_goes_on_after_a_source_was_purged() {
     let oldest = posts.pop().unwrap();
     publishes(&publisher, &posts);
     put().await;
-    poll(&gateway, "daily").await;
+    gateway.poll("daily").await;
     until("the text after the purge", async || says("After the purge").await).await;
     posts.push((oldest.0, "The oldest, mended".to_owned()));
     publishes(&publisher, &posts);
-    poll(&gateway, "daily").await;
+    gateway.poll("daily").await;
     until("the oldest post", async || {
         gateway.text("/feeds/digest/complete").await.contains("The oldest, mended")
     })

@@ -2,9 +2,8 @@
 //! its hub (WebSub), and the second reads only those.
 
 use crate::support::gateways::{Running, until};
+use crate::support::prelude::*;
 use crate::support::publisher::{Answer, Publisher};
-use crate::support::{days, name};
-use std::time::Duration;
 
 const FEEDS: [&str; 2] = ["ash", "birch"];
 /// Longer than a poll waits that a document calls for: five seconds, ten where the last one found nothing.
@@ -58,8 +57,13 @@ async fn publisher() -> Publisher {
     publisher
 }
 
+/// Both at a time: what they do is wait.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_first_gateways_sup_document_tells_the_second_of_a_change() {
+async fn the_first_gateway_tells_the_second_of_a_change() {
+    tokio::join!(by_its_sup_document(), by_its_hub());
+}
+
+async fn by_its_sup_document() {
     let publisher = publisher().await;
     let tables = "[sup]\nperiods = [\"1s\", \"2s\", \"1h\"]\n[websub]\nhub = false";
     let first = gateway(|feed| publisher.address(&format!("/{feed}")), tables).await;
@@ -88,8 +92,7 @@ async fn the_first_gateways_sup_document_tells_the_second_of_a_change() {
     first.stop().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_first_gateways_hub_tells_the_second_of_a_change() {
+async fn by_its_hub() {
     let publisher = publisher().await;
     // SUP documents are of an hour: what arrives sooner was pushed.
     let tables = "[sup]\nperiods = [\"1h\", \"2h\"]\n[websub]\nprivate_callbacks = true";

@@ -4,15 +4,14 @@
 mod search;
 
 use crate::support::gateways::Paper;
+use crate::support::prelude::*;
 use crate::support::process::{Process, run};
+use crate::support::sharing::document;
 use reqwest::Method;
 use search::search;
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use tidegate_core::clock::{Clock, SystemClock};
 use tidegate_store::portable::ExportDigest;
-use tidegate_store::{Epoch, Retention, Store};
+use tidegate_store::{Epoch, Retention};
 
 /// In the text that is redacted, which is easy to compress.
 const SMOOTH: &str = "smooth xylophone";
@@ -38,10 +37,7 @@ fn feed(posts: &[(u32, String)]) -> String {
             text.split_once(';').map_or("", |(title, _)| title)
         )
     };
-    let entries: String = posts.iter().map(entry).collect();
-    format!(
-        "<feed xmlns='http://www.w3.org/2005/Atom'><id>urn:f</id><title>T</title>{entries}</feed>"
-    )
+    document("", &posts.iter().map(entry).collect::<Vec<_>>())
 }
 
 async fn compact(folder: &Path) -> String {

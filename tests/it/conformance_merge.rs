@@ -1,12 +1,9 @@
 //! The merge cases under `tests/fixtures/merge`: two feeds and what SSE 1.0 section 3.3 makes of
 //! them, through the `merge` command.
 
-use crate::support::{root, shared_items};
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use crate::support::prelude::*;
+use crate::support::shared_items;
 use tidegate::cli::merge::merge as merge_command;
-use tidegate_core::model::{Shared, Version};
 
 fn cases() -> Vec<PathBuf> {
     let cases: Vec<_> =

@@ -2,10 +2,8 @@
 
 mod citations;
 
-use crate::support::{files, root};
+use crate::support::prelude::*;
 use clap::{CommandFactory, Parser};
-use std::collections::BTreeSet;
-use std::path::PathBuf;
 use tidegate::cli::Cli;
 
 fn read(name: &str) -> String {

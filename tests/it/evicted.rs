@@ -1,10 +1,7 @@
 //! A feed that has more items than it may keep: the oldest leave its ledger and its complete view, and
 //! come back as themselves.
 
-use crate::support::{Gate, Post, SITE, atom, kinds, post, with_deletions};
-use std::collections::HashSet;
-use tidegate_core::model::{EventKind, ItemStatus, SyncId};
-use tidegate_store::Select;
+use crate::support::prelude::*;
 
 const LISTED: u32 = 5;
 const KEPT: usize = 20;
@@ -55,14 +52,8 @@ async fn the_oldest_retired_items_leave_and_the_ledger_is_bounded() {
     assert_eq!(gate.store.item(&gate.feed, &left.id).await.unwrap(), None);
     assert_eq!(gate.store.known(&gate.feed, &left.id).await.unwrap(), None);
     assert_eq!(gate.store.versions(&gate.feed, &left.id, 9).await.unwrap(), []);
-}
-
-#[tokio::test]
-async fn since_rises_past_what_left() {
-    let gate = after(60).await;
-    let (left, state) = (stub(&gate, 1).await.unwrap(), gate.store_state().await);
+    // `since` rises past them, and whatever changed since then is in the complete view.
     assert!(state.complete_start > Some(left.tick));
-    // Whatever changed since then is in the complete view.
     let start = state.complete_start.unwrap();
     let all = gate.items(Select::All).await;
     assert_eq!(gate.items(Select::After(start)).await.len(), all.len());
@@ -115,14 +106,12 @@ async fn tombstones_leave_where_nothing_else_may() {
 
 #[tokio::test]
 async fn no_sync_id_is_given_out_twice() {
-    let mut gate = Gate::new().await;
-    gate.items = KEPT;
+    let mut gate = after(LISTED).await;
     let mut ids: HashSet<SyncId> = HashSet::new();
     for day in LISTED..=50 {
         publish(&mut gate, listed(day)).await;
         // The ids of posts that left are in use: that of a fifth comes again, as another's.
-        let known = gate.snapshot().await.known;
-        ids.extend(known.into_iter().map(|known| known.id));
+        ids.extend(gate.snapshot().await.known.into_iter().map(|known| known.id));
     }
     assert_eq!(ids.len(), 50);
 }

@@ -7,18 +7,15 @@ mod publisher;
 mod retention;
 mod site;
 use crate::support;
+use crate::support::prelude::*;
 
 use crate::support::document::Document;
 use consumers::{Historian, Readers, Subscriber, Way};
 use proptest::prelude::*;
 use publisher::{Act, Publisher};
 use site::{Held, READER, SYNC, Site};
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{LazyLock, Mutex};
-use std::time::Duration;
-use support::Gate;
+use std::sync::LazyLock;
 use tidegate_core::model::EventKind::{self, Deleted, Undeleted};
-use tidegate_core::model::{Deletions, Time};
 use tidegate_judge::archive::Policy;
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -57,16 +54,15 @@ fn step() -> impl Strategy<Value = Step> {
     let visitors = [comes; 5];
     let seldom = || prop::bool::weighted(0.05);
     let redacted = proptest::option::weighted(0.08, any::<u8>());
-    (acts, hours, visitors, seldom(), seldom(), redacted).prop_map(
-        |(acts, hours, visitors, newcomer, older, redacted)| Step {
-            acts,
-            hours,
-            visitors,
-            newcomer,
-            older,
-            redacted,
-        },
-    )
+    let step = |(acts, hours, visitors, newcomer, older, redacted)| Step {
+        acts,
+        hours,
+        visitors,
+        newcomer,
+        older,
+        redacted,
+    };
+    (acts, hours, visitors, seldom(), seldom(), redacted).prop_map(step)
 }
 
 /// Whether a copy is what the specification promises: exactly the living items where deletions are
@@ -281,10 +277,8 @@ async fn check_past(world: &World, moments: &[(Time, &str, Seen)]) {
 /// What came of all stories, so that they are known to have told something.
 #[derive(Debug, Default)]
 struct Told {
-    deltas: u32,
-    wholes: u32,
-    resets: u32,
-    resealed: u32,
+    /// Deltas, whole documents instead of one, subscribers that began anew, and archives that were sealed again.
+    counts: [u32; 4],
     events: BTreeSet<EventKind>,
 }
 
@@ -332,7 +326,7 @@ async fn story(mut world: World, steps: &[Step]) -> Told {
     let events = world.site.gate.store_events().await.into_iter().collect();
     world.site.gate.later(1);
     check_past(&world, &moments).await;
-    Told { deltas, wholes: readers.wholes, resets, resealed, events }
+    Told { counts: [deltas, readers.wholes, resets, resealed], events }
 }
 
 static TOLD: LazyLock<Mutex<Told>> = LazyLock::new(Mutex::default);
@@ -353,10 +347,7 @@ proptest! {
             story(world, &steps).await
         });
         let mut all = TOLD.lock().unwrap();
-        all.deltas += told.deltas;
-        all.wholes += told.wholes;
-        all.resets += told.resets;
-        all.resealed += told.resealed;
+        all.counts.iter_mut().zip(told.counts).for_each(|(all, count)| *all += count);
         all.events.extend(told.events);
     }
 }
@@ -366,8 +357,7 @@ proptest! {
 fn whoever_follows_ends_with_what_the_gateway_holds() {
     follow();
     let told = TOLD.lock().unwrap();
-    let counts = [told.deltas, told.wholes, told.resets, told.resealed];
-    assert!(counts.iter().all(|count| *count > 0), "{told:?}");
+    assert!(told.counts.iter().all(|count| *count > 0), "{told:?}");
     assert!([Deleted, Undeleted].iter().all(|kind| told.events.contains(kind)), "{told:?}");
 }
 

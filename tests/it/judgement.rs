@@ -9,10 +9,9 @@ mod probe;
 mod signs;
 mod stories;
 use crate::support;
+use crate::support::prelude::*;
 
-use support::{Gate, Post, SITE, atom, days, kinds, rss};
 use tidegate_core::model::EventKind::*;
-use tidegate_store::Select;
 
 /// Since when each item is shown as it is: (title, render revision), in the reader's order.
 async fn touched(gate: &Gate) -> Vec<(u32, u64)> {

@@ -1,11 +1,9 @@
 //! What makes a version and what does not: counters, masks, the cap, the operator's own.
 
-use crate::support;
+use crate::support::prelude::*;
 
 use proptest::prelude::*;
-use support::{Gate, Post, days, kinds, post};
-use tidegate_core::model::{EventKind::*, Ignore, NoiseClass};
-use tidegate_store::Select;
+use tidegate_core::model::EventKind::*;
 
 async fn begun() -> (Gate, Vec<Post>) {
     let mut gate = Gate::new().await;

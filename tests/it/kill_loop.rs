@@ -3,37 +3,26 @@
 //!
 //! `TIDEGATE_KILLS` sets how many times; a few where it is not set.
 
-use crate::support::Dice;
 use crate::support::document::Document;
 use crate::support::gateways::Paper;
+use crate::support::prelude::*;
 use crate::support::process::Process;
-use serde_json::Value;
-use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// A feed that is different at every step: posts are added, edited and lost.
 fn document(step: u64) -> String {
     let newest = 20 + step / 3;
-    let mut xml = String::from(
-        "<rss version=\"2.0\"><channel><title>Churn</title><link>http://churn.example/</link>\
-         <description>d</description>",
-    );
-    for n in (newest.saturating_sub(19)..=newest).rev() {
-        if n % 7 == 3 && step % 5 < 2 {
-            continue;
-        }
+    let item = |n: u64| {
         let edit = if n % 4 == step % 4 { step } else { 0 };
-        let hour = n % 24;
-        let day = 1 + n / 24 % 28;
-        xml.push_str(&format!(
+        let (day, hour) = (1 + n / 24 % 28, n % 24);
+        format!(
             "<item><title>Post {n}</title><guid isPermaLink=\"false\">post-{n}</guid>\
              <pubDate>{day:02} Jan 2026 {hour:02}:00:00 GMT</pubDate>\
              <description>Text of {n}, edit {edit}</description></item>"
-        ));
-    }
-    xml + "</channel></rss>"
+        )
+    };
+    let is_there = |n: &u64| n % 7 != 3 || step % 5 >= 2;
+    channel("Churn", (newest.saturating_sub(19)..=newest).rev().filter(is_there).map(item))
 }
-
 /// What was shown or acknowledged so far; nothing of it may go back.
 #[derive(Default)]
 struct Shown {

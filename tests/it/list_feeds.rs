@@ -2,9 +2,7 @@
 //! it is believed, and never what somebody did by hand.
 
 use crate::support::gateways::{Paper, Running, until};
-use serde_json::{Value, json};
-use std::time::Duration;
-use tidegate_core::model::FeedRecord;
+use crate::support::prelude::*;
 
 /// A publisher of a list and one of the feeds that it names.
 struct Town {
@@ -14,8 +12,7 @@ struct Town {
     gateway: Running,
 }
 
-const POSTS: &str = "<rss version=\"2.0\"><channel><title>Posts</title><link>https://e.org/</link>\
-    <description>d</description><item><guid>1</guid><title>One</title></item></channel></rss>";
+const ONE: &str = "<item><guid>1</guid><title>One</title></item>";
 
 /// A list of outlines: the last word of a path is a feed, those before it are folders.
 fn written(posts: &str, outlines: &[(&str, &str)]) -> String {
@@ -35,7 +32,7 @@ fn written(posts: &str, outlines: &[(&str, &str)]) -> String {
 
 impl Town {
     async fn start(outlines: &[(&str, &str)], more: &str) -> Self {
-        let posts = Paper::start("application/rss+xml", POSTS).await;
+        let posts = Paper::start("application/rss+xml", &channel("Posts", [ONE.to_owned()])).await;
         let list = Paper::start("text/x-opml", "").await;
         let folder = tempfile::tempdir().unwrap();
         list.print(&written(&posts.url, outlines));
@@ -84,8 +81,8 @@ impl Town {
             let feed = record.url.strip_prefix(&self.posts.url).unwrap_or(&record.url).to_owned();
             format!("{feed} {} {}", record.standing.name(), places.collect::<Vec<_>>().join(","))
         };
-        let mut all: Vec<String> =
-            records.iter().filter(|r| r.name.as_str() != "ours").map(said).collect();
+        let others = records.iter().filter(|record| record.name.as_str() != "ours");
+        let mut all: Vec<String> = others.map(said).collect();
         all.sort();
         all
     }

@@ -1,13 +1,9 @@
 //! Subscription lists (OPML) as upstreams: compared, enriched and merged like feeds, and served as
 //! lists.
 
-use crate::support::gateways::{Paper, Running, address, gateway, get, poll, until};
-use crate::support::name;
-use std::collections::{BTreeMap, HashSet};
-use tidegate::app::Gateway;
-use tidegate_core::model::{Count, Item};
+use crate::support::gateways::{Paper, Running, address, gateway, get, items, poll, until};
+use crate::support::prelude::*;
 use tidegate_format::parse::opml::{OutlineList, read};
-use tidegate_store::Select;
 
 /// An outline as a test writes it: its text, and those in it.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,16 +94,6 @@ fn versions(text: &str) -> BTreeMap<String, String> {
         (format!("{folder}/{}", outline.text().unwrap()), format!("{}{gone}", sync.updates.value()))
     });
     said.collect()
-}
-
-async fn items(gateway: &Gateway) -> BTreeMap<String, (Count, bool, String, String)> {
-    let view = gateway.store().view(&name("news"), Select::All).await.unwrap().unwrap();
-    let said = |item: Item| {
-        let winner = item.shared.winner;
-        let history = format!("{:?}", winner.history);
-        (winner.id.to_string(), (winner.updates, winner.deleted, history, item.published_id))
-    };
-    view.items.into_iter().map(said).collect()
 }
 
 const EAGER: &str = "deletions = \"eager\"\n";

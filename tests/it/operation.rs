@@ -2,11 +2,10 @@
 //! environment, and what a service manager hears.
 
 use crate::support::gateways::until;
+use crate::support::prelude::*;
 use crate::support::process::{Process, TOKEN, run};
 use std::ffi::OsStr;
 use std::os::unix::net::UnixDatagram;
-use std::path::Path;
-use std::time::Duration;
 
 const WAIT: Duration = Duration::from_secs(30);
 

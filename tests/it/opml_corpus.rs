@@ -2,13 +2,12 @@
 //!
 //! Runs over the folder `opml/` of the corpus that `TIDEGATE_CORPUS` names, where it is set.
 
-use crate::support::{self, Gate, corpus};
+use crate::support::prelude::*;
+use crate::support::{self, corpus};
 use regex::Regex;
-use std::collections::BTreeMap;
 use tidegate_format::parse::opml::{OutlineKind, OutlineList, read};
 use tidegate_format::parse::{Limits, characters};
 use tidegate_format::render::{self, Addresses, Dialect, Page, ViewKind};
-use tidegate_store::Select;
 
 /// The fewest lists, and the fewest of them that are ill-formed.
 const LISTS_WANTED: usize = 48;

@@ -1,19 +1,17 @@
 //! A gateway in front of a whole site: its feeds are made while their first request is passed on or redirected, as is
 //! everything else.
 
-use crate::support::gateways::Running;
-use crate::support::{self, post};
+use crate::support;
+use crate::support::gateways::{FORM, Running, form, until};
+use crate::support::prelude::*;
+use crate::support::publisher::{SeenRequest, Server};
 use axum::body::Body;
-use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use reqwest::{Client, StatusCode, header};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 pub struct Site {
     pub url: String,
-    pub asked: Arc<Mutex<Vec<String>>>,
+    pub server: Server,
 }
 
 const ATOM: &str = "application/atom+xml";
@@ -34,10 +32,10 @@ fn with(mut response: Response, name: &'static str, value: &'static str) -> Resp
     response
 }
 
-fn answer(base: &str, request: &Request) -> Response {
-    let path = request.uri().path();
-    let target = request.uri().path_and_query().map_or(path, |it| it.as_str());
-    match target {
+fn answer(seen: &SeenRequest) -> Response {
+    // It is asked by its own host.
+    let base = &format!("http://{}/", seen.header("host"));
+    match &*seen.target() {
         "/atom.xml" | "/feed?id=1" | "/feed?id=2" | KEY => typed(ATOM, atom(base)),
         "/private.xml" => with(typed(ATOM, atom(base)), "cache-control", "private"),
         "/choices" => {
@@ -47,41 +45,17 @@ fn answer(base: &str, request: &Request) -> Response {
         }
         "/sitemap.xml" => typed("text/xml", "<urlset/>"),
         "/" => typed(HTML, "<link rel=alternate type=application/atom+xml href='/feed?id=1'>Hi"),
+        "/upload" => seen.body.len().to_string().into_response(),
         _ => (StatusCode::NOT_FOUND, "nothing").into_response(),
     }
 }
 
 impl Site {
     pub async fn start() -> Self {
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://127.0.0.1:{}/", listener.local_addr().unwrap().port());
-        let (base, log) = (url.clone(), Arc::clone(&asked));
-        let app = axum::Router::new().fallback(move |request: Request| {
-            let target = request.uri().path_and_query().unwrap().to_string();
-            log.lock().unwrap().push(target.clone());
-            let base = base.clone();
-            async move {
-                if target == "/said-back" {
-                    let body = request.into_body().into_data_stream();
-                    return typed("text/plain", Body::from_stream(body));
-                }
-                if request.uri().path() == "/upload" {
-                    let size = axum::body::to_bytes(request.into_body(), usize::MAX).await.unwrap();
-                    return size.len().to_string().into_response();
-                }
-                answer(&base, &request)
-            }
-        });
-        tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-        Self { url, asked }
-    }
-
-    pub fn count(&self, target: &str) -> usize {
-        self.asked.lock().unwrap().iter().filter(|asked| *asked == target).count()
+        let server = Server::start(|seen| Some(answer(seen))).await;
+        Self { url: server.address("/"), server }
     }
 }
-
 /// A gateway in front of it, and a client that follows nothing.
 pub struct Front {
     pub gateway: Running,
@@ -92,7 +66,6 @@ pub struct Front {
 }
 
 pub const HOST: &str = "blog.gw.example";
-pub use crate::support::process::TOKEN;
 
 impl Front {
     pub async fn start(origin: &str, host: Option<&'static str>) -> Self {
@@ -108,19 +81,11 @@ impl Front {
     }
 
     /// With an origin at a host of its own, through which everything is passed.
-    pub async fn through(site: &Site) -> Self {
+    pub async fn through(url: &str) -> Self {
         let origin = format!(
-            "[[origin]]\nname = \"blog\"\nurl = \"{}\"\nhost = \"{HOST}\"\npass = true\n",
-            site.url
+            "[[origin]]\nname = \"blog\"\nurl = \"{url}\"\nhost = \"{HOST}\"\npass = true\n"
         );
         Self::start(&origin, Some(HOST)).await
-    }
-
-    /// With an origin below a path, where only feeds are.
-    async fn redirecting(site: &Site) -> Self {
-        let origin =
-            format!("[[origin]]\nname = \"blog\"\nurl = \"{}\"\nat = \"/blog/\"\n", site.url);
-        Self::start(&origin, None).await
     }
 
     pub fn ask(&self, method: reqwest::Method, path: &str) -> reqwest::RequestBuilder {
@@ -141,21 +106,17 @@ impl Front {
         answer.text().await.unwrap()
     }
 
-    pub async fn feeds(&self) -> HashMap<String, String> {
-        let url = format!("http://{}/api/v1/feeds", self.gateway.address());
-        let answer = self.client.get(url).bearer_auth(TOKEN).send().await.unwrap();
-        let all: serde_json::Value =
-            serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap();
+    /// The addresses of all feeds.
+    pub async fn feeds(&self) -> Vec<String> {
+        let (_, all) = self.gateway.admin("GET", "/feeds", Value::Null).await;
         let feeds = all["feeds"].as_array().unwrap().iter();
-        let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
-        feeds.map(|feed| (text(&feed["url"]), text(&feed["name"]))).collect()
+        feeds.map(|feed| feed["url"].as_str().unwrap().to_owned()).collect()
     }
 }
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_not_for_everybody_makes_no_feed() {
     let site = Site::start().await;
-    let front = Front::through(&site).await;
+    let front = Front::through(&site.url).await;
     // What may be a feed is looked at once.
     for (path, looks) in
         [("/private.xml", 0), ("/sitemap.xml", 1), ("/feed?id=1", 0), ("/feed?id=2", 0), (KEY, 0)]
@@ -163,16 +124,13 @@ async fn what_is_not_for_everybody_makes_no_feed() {
         for _ in 0..2 {
             assert!(!front.text(path).await.contains("sx:sync"), "{path}");
         }
-        assert_eq!(site.count(path), 2 + looks, "{path}");
+        assert_eq!(site.server.asked(path), 2 + looks, "{path}");
     }
     // Nor is it subscribed to.
     for (path, said) in [("/private.xml", "(Cache-Control: private)"), (KEY, "a key in it")] {
         let url = format!("{}{}", site.url, path.trim_start_matches('/'));
-        let form =
-            url::form_urlencoded::Serializer::new(String::new()).append_pair("url", &url).finish();
-        let asked = front.client.post(front.gateway.url("/subscribe")).body(form);
-        let asked = asked.header("content-type", "application/x-www-form-urlencoded");
-        let answer = asked.send().await.unwrap();
+        let asked = front.client.post(front.gateway.url("/subscribe")).header("content-type", FORM);
+        let answer = asked.body(form(&[("url", &url)])).send().await.unwrap();
         assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{path}");
         let text = answer.text().await.unwrap();
         assert!(text.contains(said), "{path}: {text}");
@@ -180,15 +138,9 @@ async fn what_is_not_for_everybody_makes_no_feed() {
     assert!(front.feeds().await.is_empty());
     // A page announces one of the addresses with a query.
     front.text("/").await;
-    for _ in 0..100 {
-        if front.text("/feed?id=1").await.contains("sx:sync") {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    until("a feed", async || front.text("/feed?id=1").await.contains("sx:sync")).await;
     front.text("/feed?id=2").await;
-    let feeds = front.feeds().await;
-    assert_eq!(feeds.keys().collect::<Vec<_>>(), [&format!("{}feed?id=1", site.url)]);
+    assert_eq!(front.feeds().await, [format!("{}feed?id=1", site.url)]);
     front.gateway.stop().await;
 }
 
@@ -196,7 +148,9 @@ async fn what_is_not_for_everybody_makes_no_feed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_site_answers_what_is_no_feed_itself() {
     let site = Site::start().await;
-    let front = Front::redirecting(&site).await;
+    // Below a path, where only feeds are.
+    let origin = format!("[[origin]]\nname = \"blog\"\nurl = \"{}\"\nat = \"/blog/\"\n", site.url);
+    let front = Front::start(&origin, None).await;
     for (method, path) in [("GET", "/nothing"), ("GET", "/choices"), ("POST", "/echo")] {
         let answer = front.ask(method.parse().unwrap(), path).send().await.unwrap();
         assert_eq!(answer.status(), StatusCode::TEMPORARY_REDIRECT, "{path}");
@@ -214,10 +168,9 @@ async fn the_site_answers_what_is_no_feed_itself() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_feed_has_a_path_of_its_own() {
     let site = Site::start().await;
-    let feed = format!(
-        "[[feed]]\nname = \"news\"\nurl = \"{}atom.xml\"\npath = \"/atom.xml\"\n",
-        site.url
-    );
+    let url = &site.url;
+    let feed =
+        format!("[[feed]]\nname = \"news\"\nurl = \"{url}atom.xml\"\npath = \"/atom.xml\"\n");
     let front = Front::start(&feed, None).await;
     front.gateway.poll("news").await;
     let text = async |path: &str| front.gateway.text(path).await;

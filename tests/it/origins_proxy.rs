@@ -2,13 +2,12 @@
 //! off, never a short one that looks whole; and nothing is asked for twice that may not be.
 
 use crate::origins::{Front, HOST};
+use crate::support::prelude::*;
 use reqwest::Method;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject as _;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;

@@ -3,8 +3,7 @@
 
 use crate::fuzz_smoke::targets;
 use crate::support::corpus;
-use std::path::Path;
-use tidegate_core::model::{Completeness, Format};
+use crate::support::prelude::*;
 use tidegate_format::parse::{Limits, decode, document};
 
 #[test]

@@ -1,18 +1,12 @@
 //! Replicas in folders. That they are right whatever happens is checked in `pull` itself; here are the network, the disk
 //! and the command.
 
-use crate::support::gateways::Running;
+use crate::support::gateways::{Running, START};
+use crate::support::prelude::*;
 use crate::support::process::run;
 use crate::support::publisher::{Answer, Publisher};
-use crate::support::{Post, SITE, atom, days, rss};
-use std::path::Path;
-use std::time::Duration;
 use tidegate::app::{self, PullOptions, Pulled};
-use tidegate_core::model::Time;
 use tidegate_format::pull::PullLimits;
-
-/// 2026-06-01T00:00:00Z: when the gateway starts.
-const START: Time = Time::from_unix(1_780_272_000);
 
 /// A pull with the limits that hold where none are given.
 fn options(url: &str, into: &Path) -> PullOptions {

@@ -1,12 +1,11 @@
 //! Every kind of secret that an operator can give, and a walk over everything that the gateway says to
 //! everybody and to the operator: no page, document, answer, log, metric or export shows one in clear.
 
-use crate::support::gateways::Paper;
+use crate::support::gateways::{FORM, Paper, form};
+use crate::support::prelude::*;
 use crate::support::process::{Process, TOKEN};
-use crate::support::{self, post};
-use serde_json::{Value, json};
+use reqwest::Method;
 use std::ffi::OsStr;
-use std::time::Duration;
 
 /// Stands in every secret.
 const HUSH: &str = "hush-41c7";
@@ -25,9 +24,9 @@ struct Gate {
 impl Gate {
     /// Signs in as the operator, and answers the cookie.
     async fn sign_in(&self) -> String {
-        let form = self.process.client.post(self.at("/session"));
-        let form = form.header("origin", &self.process.address);
-        let signed = with_form(form, &[("token", TOKEN), ("to", "/")]).send().await.unwrap();
+        let asked = self.process.client.post(self.at("/session"));
+        let asked = asked.header("origin", &self.process.address).header("content-type", FORM);
+        let signed = asked.body(form(&[("token", TOKEN), ("to", "/")])).send().await.unwrap();
         let cookie = signed.headers()["set-cookie"].to_str().unwrap();
         cookie.split(';').next().unwrap().to_owned()
     }
@@ -75,14 +74,6 @@ impl Gate {
     }
 }
 
-fn with_form<K: AsRef<str>, V: AsRef<str>>(
-    request: reqwest::RequestBuilder,
-    pairs: &[(K, V)],
-) -> reqwest::RequestBuilder {
-    let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
-    request.header("content-type", "application/x-www-form-urlencoded").body(body)
-}
-
 /// The addresses of this gateway that a text names, as paths.
 fn addresses(text: &str, base: &str) -> Vec<String> {
     let mut found = Vec::new();
@@ -96,16 +87,10 @@ fn addresses(text: &str, base: &str) -> Vec<String> {
     found
 }
 
-fn document(title: &str) -> String {
-    let posts: Vec<_> = (1..=3).map(post).collect();
-    let text = support::atom("https://publisher.example/", &posts);
-    let head = text.find("<title>").unwrap();
-    let end = text.find("</title>").unwrap();
-    format!("{}<title>{title}{}", &text[..head], &text[end..])
-}
-
+/// The address of a feed with this title.
 async fn publisher(title: &str) -> String {
-    Paper::start("application/atom+xml", &document(title)).await.url
+    let text = atom(SITE, &days(1..=3)).replacen("<title>News<", &format!("<title>{title}<"), 1);
+    Paper::start("application/atom+xml", &text).await.url
 }
 
 fn assert_quiet(path: &str, said: &str) {
@@ -133,36 +118,27 @@ fn configuration(open: &str, closed: &str, hook: &str) -> String {
     )
 }
 
-fn unpacked(export: &[u8]) -> Vec<u8> {
-    let start = export.iter().position(|byte| *byte == b'\n').unwrap() + 1;
-    zstd::stream::decode_all(&export[start..]).unwrap()
-}
-
 /// Gives the gateway one more feed, by the API, with secrets of its own; and a subscriber with a secret.
 async fn act(gate: &Gate, url: &str) {
     let feed = json!({
         "url": url, "title": "Put", "cookie": HUSH,
         "headers": { "Authorization": format!("Token {HUSH}") },
     });
-    let put = gate.process.client.put(gate.at("/api/v1/feeds/put")).bearer_auth(TOKEN);
-    let put = put.header("content-type", "application/json").body(feed.to_string());
-    let put = put.send().await.unwrap();
-    assert!(put.status().is_success(), "{}", put.text().await.unwrap());
+    gate.process.call(Method::PUT, "/feeds/put", Some(feed)).await;
     for feed in ["open", "put", "behind"] {
-        let poll = gate.process.client.post(gate.at(&format!("/api/v1/feeds/{feed}/poll")));
-        let report = poll.bearer_auth(TOKEN).send().await.unwrap().text().await.unwrap();
-        let report: Value = serde_json::from_str(&report).unwrap();
+        let path = format!("/feeds/{feed}/poll");
+        let report = gate.process.call(Method::POST, &path, None).await;
         assert_eq!(report["error"].is_null(), feed != "behind", "{report}");
         assert_quiet("the report of a poll", &report.to_string());
     }
-    let form = [
-        ("hub.mode", "subscribe".to_owned()),
-        ("hub.topic", gate.at("/feeds/open")),
-        ("hub.callback", format!("http://127.0.0.1:9/{HUSH}")),
-        ("hub.secret", HUSH.to_owned()),
-    ];
-    let hub = with_form(gate.process.client.post(gate.at("/websub")), &form);
-    assert!(hub.send().await.unwrap().status().is_success());
+    let form = form(&[
+        ("hub.mode", "subscribe"),
+        ("hub.topic", &gate.at("/feeds/open")),
+        ("hub.callback", &format!("http://127.0.0.1:9/{HUSH}")),
+        ("hub.secret", HUSH),
+    ]);
+    let hub = gate.process.client.post(gate.at("/websub")).header("content-type", FORM);
+    assert!(hub.body(form).send().await.unwrap().status().is_success());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -176,39 +152,13 @@ async fn nothing_that_the_gateway_says_or_writes_shows_a_secret() {
         assert_eq!(ask.send().await.unwrap().status().is_success(), is_ann);
     }
     let cookie = gate.sign_in().await;
-    let mut known: Vec<String> = [
-        "/",
-        "/recent",
-        "/add",
-        "/add/list",
-        "/session",
-        "/metrics",
-        "/sup.json",
-        "/readyz",
-        "/subscriptions.opml",
-        "/subscriptions.opml?upstream=1",
-        "/changes?after=0&wait=0",
-        "/websub",
-        "/api/v1/feeds",
-        "/api/v1/subscriptions",
-        "/api/v1/openapi.json",
-        "/nothing",
-    ]
-    .map(str::to_owned)
-    .to_vec();
+    let places = "/ /recent /add /add/list /session /metrics /sup.json /readyz /subscriptions.opml \
+                  /subscriptions.opml?upstream=1 /changes?after=0&wait=0 /websub /api/v1/feeds \
+                  /api/v1/subscriptions /api/v1/openapi.json /nothing";
+    let mut known: Vec<String> = places.split(' ').map(str::to_owned).collect();
     for feed in ["open", NAME, "behind", "put"] {
-        let views = [
-            "",
-            "/sync",
-            "/complete",
-            "/about",
-            "/edit",
-            "/items",
-            "/history",
-            "/conflicts",
-            "/changes",
-        ];
-        known.extend(views.map(|view| format!("/feeds/{feed}{view}")));
+        let views = " /sync /complete /about /edit /items /history /conflicts /changes";
+        known.extend(views.split(' ').map(|view| format!("/feeds/{feed}{view}")));
         let parts = ["/items", "/conflicts", "/events", "/webhook", "/hold"];
         known.extend(parts.map(|part| format!("/api/v1/feeds/{feed}{part}")));
     }
@@ -242,7 +192,9 @@ async fn nothing_that_the_gateway_says_or_writes_shows_a_secret() {
     });
     assert!(asked.await > 100, "it was a walk");
     let export = gate.process.client.get(gate.at("/api/v1/export")).bearer_auth(TOKEN);
-    let export = unpacked(&export.send().await.unwrap().bytes().await.unwrap());
+    let export = export.send().await.unwrap().bytes().await.unwrap();
+    let start = export.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    let export = zstd::stream::decode_all(&export[start..]).unwrap();
     let text = String::from_utf8_lossy(&export);
     // What the gateway could not go on without: the address of the feed, what a subscriber gave, and what signs.
     let needed = [

@@ -3,17 +3,14 @@
 mod by_091;
 mod discard;
 use crate::support;
+use crate::support::prelude::*;
 use crate::support::sharing as publisher;
 
 use publisher::*;
 
-use std::collections::HashMap;
-use support::{Gate, kinds, with_deletions};
 use tidegate_core::model::EventKind::*;
-use tidegate_core::model::{Count, Origin};
 use tidegate_format::parse::{self, Limits};
 use tidegate_judge::record::{self, Issued};
-use tidegate_store::Select;
 
 /// Section 3.3, step 1, and its further steps where nothing is in conflict: ids and histories stay
 /// the publisher's.

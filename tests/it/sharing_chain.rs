@@ -1,40 +1,14 @@
 //! Gateways in a row, each in front of the next: what the first one makes of a plain feed passes
 //! through untouched, ids, histories and tombstones.
 
-use crate::support::gateways::{Running, gateway, poll};
+use crate::support::gateways::{Running, gateway, items, poll};
+use crate::support::prelude::*;
 use crate::support::publisher::{Answer, Publisher};
 use crate::support::sharing::{document, entry};
-use crate::support::{days, name, post};
-use std::collections::BTreeMap;
-use std::time::Duration;
-use tidegate::app::Gateway;
-use tidegate_core::model::{Count, History, Item, ItemStatus, Origin};
-use tidegate_store::Select;
 
 const ATOM: &str = "application/atom+xml";
 
-/// What an item is to those who share it.
-type Shared = (Count, bool, History, String, String);
-
-async fn items(gateway: &Gateway) -> BTreeMap<String, Shared> {
-    let Some(view) = gateway.store().view(&name("news"), Select::All).await.unwrap() else {
-        return BTreeMap::new();
-    };
-    let said = |item: Item| {
-        let winner = item.shared.winner;
-        let said = (
-            winner.updates,
-            winner.deleted,
-            winner.history,
-            item.published_id,
-            winner.data.card.title,
-        );
-        (winner.id.to_string(), said)
-    };
-    view.items.into_iter().map(said).collect()
-}
-
-async fn reader(gateway: &Gateway) -> Vec<String> {
+async fn reader(gateway: &Running) -> Vec<String> {
     let view = gateway.store().view(&name("news"), Select::Current).await.unwrap().unwrap();
     view.items.into_iter().map(|item| item.published_id).collect()
 }
@@ -104,15 +78,11 @@ async fn states(gateways: &[&Running]) -> Vec<tidegate_core::model::Revision> {
     revisions
 }
 
+/// By the sync view and by the reader view, which has no tombstones: what it does not list any more is asked of the
+/// complete feed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn three_in_a_row_by_the_sync_view() {
-    row("/sync").await;
-}
-
-/// The reader view has no tombstones: what it does not list any more is asked of the complete feed.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn three_in_a_row_by_the_reader_view() {
-    row("").await;
+async fn three_in_a_row_have_the_same() {
+    tokio::join!(row("/sync"), row(""));
 }
 
 /// The complete feed of a publisher cannot be had at first: it is asked for again, though the

@@ -2,14 +2,12 @@
 //! in another's name.
 
 use crate::support;
+use crate::support::prelude::*;
 use crate::support::sharing as publisher;
 
-use publisher::*;
-use support::{Gate, Post, kinds, name};
+use publisher::{Shared, *};
 use tidegate_core::model::EventKind::*;
-use tidegate_core::model::{Count, FeedName, Origin, SyncId};
 use tidegate_judge::record::{self, AggregateSource, Credit, Issued, Verdict};
-use tidegate_store::Select;
 
 fn posts(numbers: std::ops::Range<u32>) -> Vec<String> {
     let post = |n: u32| {

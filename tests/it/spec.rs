@@ -6,10 +6,9 @@
 //! [`COUNTS`] says how many of those words each of their sections has.
 
 mod related;
-use crate::support::{self, root};
+use crate::support;
+use crate::support::prelude::*;
 use regex::Regex;
-use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
 
 const ROWS: &str = include_str!("spec/rows.txt");
 
@@ -71,10 +70,8 @@ fn every_row_has_a_proof_a_reading_or_a_reason() {
     for row in rows() {
         let what = format!("{:?} {}: {}", row.documents, row.section, row.says);
         assert!(!row.says.is_empty() && row.words > 0, "{what}");
-        assert!(
-            row.documents.iter().all(|d| DOCUMENTS.iter().any(|(name, _)| name == d)),
-            "{what}"
-        );
+        let mut documents = row.documents.iter();
+        assert!(documents.all(|d| DOCUMENTS.iter().any(|(name, _)| name == d)), "{what}");
         assert_eq!(row.tests.is_empty(), row.not.is_some(), "either tests or a reason: {what}");
         assert!(row.not.is_none_or(|why| why.len() > 20), "{what}");
         if let Some((section, number)) = row.reading {
@@ -113,10 +110,9 @@ fn every_key_word_has_its_row() {
     }
     let mut wanted: BTreeMap<(&str, &str), u32> = BTreeMap::new();
     for (document, sections) in COUNTS {
-        let counts = sections.split(' ').map(|count| count.split_once(':').unwrap());
-        wanted.extend(
-            counts.map(|(section, words)| ((document, section), words.parse::<u32>().unwrap())),
-        );
+        for (section, words) in sections.split(' ').map(|count| count.split_once(':').unwrap()) {
+            wanted.insert((document, section), words.parse().unwrap());
+        }
     }
     assert_eq!(found, wanted);
     let total = |document: &str| -> u32 {

@@ -4,19 +4,16 @@
 //! The test runs itself a second time as the writer, reads what was acknowledged from its standard
 //! output, kills it, and compares what it left with a store in memory that took the same documents in.
 
-use crate::support::{Gate, START};
-use std::collections::BTreeMap;
+use crate::support::prelude::*;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::time::Duration;
 use tidegate_core::clock::SystemClock;
-use tidegate_core::model::*;
 use tidegate_judge::archive::Policy;
 use tidegate_store::*;
 
 const WRITER: &str = "TIDEGATE_STORE_CRASH_WRITER";
+/// The numbers of the feeds that it writes.
+const WRITTEN: &str = "TIDEGATE_STORE_CRASH_FEEDS";
 const FEEDS: u64 = 4;
 /// So many kills each store sees: after each, all that it has is compared.
 const OF_ONE_STORE: usize = 50;
@@ -69,9 +66,7 @@ fn text(feed: u64, revision: u64) -> String {
 /// Takes in the document of a revision, from which everything follows that is stored then.
 async fn advance(gate: &mut Gate, number: u64, revision: u64) {
     let entries: String = match number {
-        LARGE_FEED => {
-            (0..LARGE_ITEMS).map(|item| entry(item, revision, revision, "A text")).collect()
-        }
+        LARGE_FEED => (0..LARGE_ITEMS).map(|it| entry(it, revision, revision, "A text")).collect(),
         _ => (revision.saturating_sub(ITEMS) + 1..=revision)
             .rev()
             .map(|at| entry(at % ITEMS, (at - 1) / ITEMS + 1, at, &text(number, at)))
@@ -94,52 +89,41 @@ fn poll(number: u64, revision: u64) -> PollState {
     }
 }
 
-/// Runs only as the second process: writes for ever, and says what was acknowledged.
+/// Runs only as the second process: writes feeds for ever, and says what was acknowledged.
 #[test]
 fn writer() {
     let Some(path) = std::env::var_os(WRITER) else { return };
+    let feeds = std::env::var(WRITTEN).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let store = open(Path::new(&path));
-        let write = |number: u64| {
-            let store = Arc::clone(&store);
-            async move {
-                let mut gate = gate(number, Some(&store)).await;
-                let before = revision(&gate).await;
-                for revision in before + 1.. {
-                    advance(&mut gate, number, revision).await;
-                    say(&format!("ack commit {number} {revision}\n"));
-                    store.checkpoint(&[poll(number, revision)]).await.unwrap();
-                    say(&format!("ack poll {number} {revision}\n"));
-                }
-            }
-        };
-        futures_util::future::join_all((0..FEEDS).map(write)).await;
+        let writes = feeds.split(' ').map(|feed| write(&store, feed.parse().unwrap()));
+        futures_util::future::join_all(writes).await;
     });
 }
 
-/// Runs only as the second process: rewrites all of a large feed for ever, and says what was acknowledged.
-#[test]
-fn large_writer() {
-    let Some(path) = std::env::var_os(WRITER) else { return };
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let store = open(Path::new(&path));
-        let mut gate = gate(LARGE_FEED, Some(&store)).await;
-        for revision in revision(&gate).await + 1.. {
+async fn write(store: &Arc<Store>, number: u64) {
+    let mut gate = gate(number, Some(store)).await;
+    for revision in revision(&gate).await + 1.. {
+        let ack = |kind: &str| say(&format!("ack {kind} {number} {revision}\n"));
+        if number == LARGE_FEED {
             // Somebody reads it all the while.
             let reader = store.pin(&gate.feed).await.unwrap();
             say("ack begun 0 0\n");
-            advance(&mut gate, LARGE_FEED, revision).await;
-            say(&format!("ack commit {LARGE_FEED} {revision}\n"));
+            advance(&mut gate, number, revision).await;
+            ack("commit");
             let Some(reader) = reader else { continue };
             // It was pinned before the change, and is told so instead of being shown a mixture.
             let view = reader.view(Select::All).await;
             assert!(matches!(view, Err(StoreError::Outdated)), "{view:?}");
+        } else {
+            advance(&mut gate, number, revision).await;
+            ack("commit");
+            store.checkpoint(&[poll(number, revision)]).await.unwrap();
+            ack("poll");
         }
-    });
+    }
 }
-
 /// One write, so that a line that came through came through whole.
 fn say(line: &str) {
     let mut out = std::io::stdout().lock();
@@ -153,12 +137,14 @@ type Acknowledged = BTreeMap<(String, u64), u64>;
 /// Lets a writer run until it has acknowledged so much, and a while longer, and kills it.
 fn run_until_killed(
     path: &Path,
-    (name, wanted, more): (&str, usize, Duration),
+    feeds: &[u64],
+    (wanted, more): (usize, Duration),
     acknowledged: &mut Acknowledged,
 ) -> usize {
     let mut writer = Command::new(std::env::current_exe().unwrap())
-        .args([name, "--exact", "--nocapture"])
+        .args(["store_crash::writer", "--exact", "--nocapture"])
         .env(WRITER, path)
+        .env(WRITTEN, feeds.iter().map(u64::to_string).collect::<Vec<_>>().join(" "))
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
         .spawn()
@@ -175,11 +161,7 @@ fn run_until_killed(
         }
         count
     };
-    while let Some(Ok(line)) = lines.next() {
-        if take(line) >= wanted {
-            break;
-        }
-    }
+    while lines.next().is_some_and(|line| take(line.unwrap()) < wanted) {}
     std::thread::sleep(more);
     writer.kill().unwrap();
     writer.wait().unwrap();
@@ -251,14 +233,12 @@ async fn compare(store: &Arc<Store>, number: u64, reference: &mut Gate, least: u
 
 /// All epochs of the log, which has no gap.
 async fn log(store: &Store) -> Vec<ClosedEpoch> {
-    let mut log: Vec<ClosedEpoch> = Vec::new();
-    loop {
-        // One call answers a bounded number, and many kills leave more.
-        let after = log.last().map_or(Epoch(0), |sealed| sealed.epoch);
-        let more = store.epochs_after(after, usize::MAX).await.unwrap();
-        if more.is_empty() {
-            break;
-        }
+    let mut log = store.epochs_after(Epoch(0), usize::MAX).await.unwrap();
+    // One call answers a bounded number, and many kills leave more.
+    while let Some(last) = log.last().map(|sealed| sealed.epoch)
+        && let more = store.epochs_after(last, usize::MAX).await.unwrap()
+        && !more.is_empty()
+    {
         log.extend(more);
     }
     let epochs: Vec<u64> = log.iter().map(|sealed| sealed.epoch.0).collect();
@@ -275,7 +255,7 @@ fn kills(variable: &str, usual: usize) -> usize {
 fn nothing_acknowledged_is_lost_and_nothing_is_torn() {
     let kills = kills("TIDEGATE_STORE_KILLS", 10);
     let feeds: Vec<u64> = (0..FEEDS).collect();
-    let total = kill_writers("store_crash::writer", &feeds, kills, |_| {
+    let total = kill_writers(&feeds, kills, |_| {
         let mut random = [0];
         getrandom::fill(&mut random).unwrap();
         // Somewhere between two acknowledgements: within a group, a transaction or the barrier.
@@ -288,7 +268,7 @@ fn nothing_acknowledged_is_lost_and_nothing_is_torn() {
 #[test]
 fn a_large_change_is_there_whole_or_not_at_all() {
     let kills = kills("TIDEGATE_LARGE_KILLS", 3);
-    kill_writers("store_crash::large_writer", &[LARGE_FEED], kills, |kill| {
+    kill_writers(&[LARGE_FEED], kills, |kill| {
         // At any time of a change, which takes about a second here.
         (1 + kill % 3, Duration::from_millis((kill as u64 * 137) % 900))
     });
@@ -296,12 +276,7 @@ fn a_large_change_is_there_whole_or_not_at_all() {
 
 /// Kills writers of these feeds, after so many acknowledgements and a while, and compares what each left; how much
 /// they acknowledged.
-fn kill_writers(
-    writer: &str,
-    feeds: &[u64],
-    kills: usize,
-    pause: impl Fn(usize) -> (usize, Duration),
-) -> usize {
+fn kill_writers(feeds: &[u64], kills: usize, pause: impl Fn(usize) -> (usize, Duration)) -> usize {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let fresh = || {
         let reference = |number: &u64| runtime.block_on(gate(*number, None));
@@ -314,22 +289,18 @@ fn kill_writers(
         if kill > 0 && kill % OF_ONE_STORE == 0 {
             (folder, references, acknowledged) = fresh();
         }
-        let (wanted, more) = pause(kill);
-        total += run_until_killed(folder.path(), (writer, wanted, more), &mut acknowledged);
+        total += run_until_killed(folder.path(), feeds, pause(kill), &mut acknowledged);
         runtime.block_on(async {
             let store = open(folder.path());
             let (log, polls) = (log(&store).await, store.poll_states().await.unwrap());
             for (number, reference) in feeds.iter().copied().zip(&mut references) {
-                let least = |kind: &str| acknowledged.get(&(kind.to_owned(), number)).copied();
-                let least = |kind| least(kind).unwrap_or(0);
+                let least =
+                    |kind: &str| *acknowledged.get(&(kind.to_owned(), number)).unwrap_or(&0);
                 let found = compare(&store, number, reference, least("commit")).await;
                 let changes = log.iter().flat_map(|sealed| &sealed.changes);
                 let changes = changes.filter(|change| change.feed == name(number));
-                let told = changes.map(|change| change.revision.0);
-                assert!(
-                    told.eq(1..=found),
-                    "the log of feed {number} does not tell of every change"
-                );
+                let told: Vec<u64> = changes.map(|change| change.revision.0).collect();
+                assert!(told.iter().copied().eq(1..=found), "feed {number}: {told:?} of {found}");
                 let polled = polls.iter().find(|state| state.feed == name(number));
                 let last = polled.map_or(0, |state| u64::from(state.failures));
                 assert!((least("poll")..=found).contains(&last), "{last} found");

@@ -34,7 +34,10 @@ fn tidegate(args: &[&str]) -> Command {
 }
 
 async fn told(args: &[&str]) -> (Option<i32>, String, String) {
-    let Output { status, stdout, stderr } = tidegate(args).output().await.unwrap();
+    in_words(tidegate(args).output().await.unwrap())
+}
+
+fn in_words(Output { status, stdout, stderr }: Output) -> (Option<i32>, String, String) {
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (status.code(), text(stdout), text(stderr))
 }
@@ -91,9 +94,7 @@ async fn a_document_leads_to_no_private_address_but_its_own() {
     until("it is read again", async || publisher.seen().len() > read + 2).await;
     let process = child.id().unwrap().to_string();
     assert!(Command::new("kill").arg(process).status().await.unwrap().success());
-    let out = child.wait_with_output().await.unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    let (told, said) = (text(out.stdout), text(out.stderr));
+    let (_, told, said) = in_words(child.wait_with_output().await.unwrap());
     let missing = "the document of a longer period is missing";
     assert!(said.contains(missing) && said.contains("127.0.0.1"), "{said}");
     assert!(told.contains(" b 1") && !told.contains("secret"), "{told}");

@@ -6,10 +6,9 @@
 //! elsewhere ([`Terminal::act`]), with the lines below them. `{KEY}` is a value of the session.
 
 use crate::support::gateways::Paper;
+use crate::support::prelude::*;
 use crate::support::process::{Process, TOKEN};
 use crate::support::sharing::{document, sync};
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use tokio::process::Command;
 
 /// The token of a reader in the sessions, and part of a secret. No command says any of these.
@@ -194,15 +193,10 @@ fn is(line: &str, expected: &str) -> bool {
 /// A feed of posts, but for one of them.
 fn posts(numbers: std::ops::RangeInclusive<u32>, without: u32) -> String {
     let item = |n| {
-        format!(
-            "<item><guid>{n}</guid><title>Post {n}</title><link>https://e.org/{n}</link></item>"
-        )
+        let link = format!("<link>https://e.org/{n}</link>");
+        format!("<item><guid>{n}</guid><title>Post {n}</title>{link}</item>")
     };
-    let items: String = numbers.rev().filter(|n| *n != without).map(item).collect();
-    format!(
-        "<rss version=\"2.0\"><channel><title>The news</title><link>https://e.org/</link>\
-         <description>d</description>{items}</channel></rss>"
-    )
+    channel("The news", numbers.rev().filter(|n| *n != without).map(item))
 }
 
 /// An item with a version in conflict with it.

@@ -1,14 +1,11 @@
 //! Tombstones that were kept long enough: they leave in portions, and what they were of stays gone
 //! where a peer still has it.
 
-use crate::support::sharing::*;
-use crate::support::{Gate, kinds, with_deletions};
-use std::time::Duration;
+use crate::support::prelude::*;
+use crate::support::sharing::{Shared, *};
 use tidegate_core::model::EventKind::*;
-use tidegate_core::model::{ItemStatus, LedgerEntry, SyncId};
 use tidegate_format::parse::{self, Limits};
 use tidegate_judge::record;
-use tidegate_store::Select;
 
 const DAY: Duration = Duration::from_secs(86_400);
 

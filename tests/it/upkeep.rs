@@ -1,18 +1,12 @@
 //! A gateway goes on as it was, and as its operator says: over restarts, reloads, a clock that leaps, and calls of the
 //! API.
 
-use crate::support::gateways::{Running, until};
+use crate::support::gateways::{Running, START, until};
+use crate::support::prelude::*;
 use crate::support::process::TOKEN;
 use crate::support::publisher::{Answer, Publisher};
-use crate::support::{Post, SITE, atom, days, name};
-use serde_json::{Value, json};
 use std::ops::RangeInclusive;
-use std::time::Duration;
-use tidegate_core::model::{EventKind, FeedState, Item, Time};
-use tidegate_store::Select;
 
-/// 2026-06-01T00:00:00Z: when the gateway starts.
-const START: Time = Time::from_unix(1_780_272_000);
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(86_400);
 

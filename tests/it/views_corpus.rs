@@ -5,13 +5,10 @@
 //! Runs over the fixtures always, and over the recorded feeds that `TIDEGATE_CORPUS` names (a folder
 //! with `replay/` and `single/`) where it is set.
 
-use crate::support::{self, corpus, files, root};
+use crate::support::prelude::*;
+use crate::support::{self, corpus};
 use crate::views::{Compared, series};
-use std::collections::BTreeSet;
-use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tidegate_core::model::Time;
 use tidegate_replay::{self as replay, Recorded, Series};
 
 /// The fewest recorded feeds that must be compared, and by feed-rs on both sides.
@@ -48,12 +45,10 @@ fn compare(all: &[Series]) -> Vec<(String, Compared)> {
 }
 
 fn demand_the_same(compared: &[(String, Compared)]) {
-    let mut wrong = String::new();
-    for (name, one) in compared {
-        for line in one.differences.iter().take(5) {
-            wrong.push_str(&format!("\n{name}: {line}"));
-        }
-    }
+    let first = |(name, one): &(String, Compared)| -> String {
+        one.differences.iter().take(5).map(|line| format!("\n{name}: {line}")).collect()
+    };
+    let wrong: String = compared.iter().map(first).collect();
     assert!(wrong.is_empty(), "the views differ from what the publishers say:{wrong}");
 }
 

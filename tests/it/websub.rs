@@ -8,9 +8,9 @@ mod private;
 pub mod stage;
 mod webhook;
 
-use crate::support::gateways::until;
+use crate::support::gateways::{FORM, form, until};
 use callback::{Callback, Takes, verification};
-use stage::{FORM, PUBLIC, Stage, form};
+use stage::{PUBLIC, Stage};
 use tidegate_core::websub::{Intent, Secret, Verification};
 
 /// The address of a document of the gateway, as it names it.

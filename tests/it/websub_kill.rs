@@ -1,11 +1,10 @@
 //! Subscribers in another process than the gateway, which is killed at each moment that matters:
 //! while a callback is asked, and while a document is being delivered. What was taken is not lost.
 
-use crate::support::gateways::{Paper, until};
+use crate::support::gateways::{FORM, Paper, form, until};
 use crate::support::process::Process;
 use crate::support::{SITE, atom, days};
 use crate::websub::callback::{Agrees, Callback, Takes};
-use crate::websub::stage::{FORM, form};
 use reqwest::Method;
 use tidegate_core::websub::Secret;
 

@@ -113,9 +113,6 @@ def repeated(paths, at_once, headers=""):
     return attack
 
 
-async def event_streams(place, source, count=256):
-    """Holds event streams open."""
-    await repeated(["/events"], count)(place, source)
 
 
 async def large_bodies(place, source, count=20):

@@ -11,6 +11,7 @@ took must be given back within a minute. Exit status 1 where one of that is not 
 
 import argparse
 import asyncio
+import contextlib
 import json
 import multiprocessing
 import pathlib
@@ -49,15 +50,13 @@ def kinds(item):
         "nobody": None,
         "idle connections": clients.idle_connections,
         "slow heads": clients.slow_heads,
-        "event streams": clients.event_streams,
+        "event streams": clients.repeated(["/events"], 256),
         "diffs": clients.repeated([f"{item}?diff=1..2"], 300),
         "versions": clients.repeated([item], 300, "accept: application/json\r\n"),
         "containers": clients.repeated(views, 20),
         "about": clients.repeated(["/feeds/large/about"], 100),
         "complete": clients.repeated(["/feeds/large/complete"], 100),
-        "the past": clients.repeated(
-            [f"/feeds/large?as-of=2026-01-{day:02}T00:00:00Z" for day in range(1, 29)], 50
-        ),
+        "the past": clients.repeated([f"/feeds/large?as-of=2026-01-{day:02}T00:00:00Z" for day in range(1, 29)], 50),
         "bodies": clients.large_bodies,
     }
 
@@ -67,9 +66,8 @@ def measure(place, attack, seconds):
     client does with its answers is no business of the good one."""
     hostile = None
     if attack:
-        hostile = multiprocessing.get_context("fork").Process(
-            target=lambda: asyncio.run(attack(place, HOSTILE)), daemon=True
-        )
+        attacking = lambda: asyncio.run(attack(place, HOSTILE))
+        hostile = multiprocessing.get_context("fork").Process(target=attacking, daemon=True)
         hostile.start()
     try:
         # It has begun when the good one begins to ask.
@@ -167,22 +165,17 @@ def main():
         # Each address is a client of its own, unless a proxy speaks for all.
         server = "" if given.reads else f'trusted_proxies = ["127.0.0.1"]\npublic_url = "http://127.0.0.1:{port}"\n'
         gateway = start(given.bin, folder, site, server)
-        nginx = None
-        try:
+        with contextlib.ExitStack() as ends:
+            ends.callback(gateway.end)
             site.documents["/item.xml"] = feeds.one_large("item", LARGE, turn=1)
             gateway.poll("item")
-            item = "/feeds/item/items/" + json.loads(
-                gateway.ask("/feeds/item?as=json")
-            )["items"][0]["sync"]["id"]
+            listed = json.loads(gateway.ask("/feeds/item?as=json"))["items"]
+            item = "/feeds/item/items/" + listed[0]["sync"]["id"]
             places = {"directly": clients.Place(gateway.base)}
             if given.nginx:
-                nginx = nginx_stage.Nginx(given.nginx, folder / "nginx", port, gateway.base)
+                nginx = ends.enter_context(nginx_stage.Nginx(given.nginx, folder / "nginx", port, gateway.base))
                 places["through nginx"] = clients.Place(nginx.base)
             faults += many_reads(gateway, item) if given.reads else hostile(given, gateway, item, places)
-        finally:
-            if nginx:
-                nginx.end()
-            gateway.end()
     return stage.status(faults)
 
 

@@ -1,6 +1,7 @@
 """Three PostgreSQL nodes under Patroni with one etcd, on ports of this machine. The nodes' configuration is
 `deploy/cluster/patroni.yml`, with other addresses, folders and passwords."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -11,7 +12,6 @@ import signal
 import stage
 import subprocess
 import time
-import urllib.error
 import urllib.request
 
 EXAMPLE = pathlib.Path(__file__).parents[2] / "deploy/cluster/patroni.yml"
@@ -94,21 +94,17 @@ class Node:
         """All processes of this node: Patroni, and PostgreSQL's, which run in its folder."""
         found = {self.process.pid} if self.process and self.process.poll() is None else set()
         for process in pathlib.Path("/proc").glob("[0-9]*"):
-            try:
+            with contextlib.suppress(OSError):
                 if os.readlink(process / "cwd") == str(self.data):
                     found.add(int(process.name))
-            except OSError:
-                pass
         return found
 
     def walsenders(self):
         """The processes of its PostgreSQL that send to standbys."""
         titles = {}
         for pid in self.processes():
-            try:
+            with contextlib.suppress(OSError):
                 titles[pid] = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
-            except OSError:
-                pass
         return {pid for pid, title in titles.items() if b"walsender" in title}
 
     def signal(self, number):
@@ -125,21 +121,16 @@ class Node:
 
     def ask(self, path):
         """Whether Patroni answers 200, and what it says; nothing where it says nothing."""
-        try:
+        with contextlib.suppress(OSError, ValueError):
             with urllib.request.urlopen(f"http://127.0.0.1:{self.rest_port}{path}", timeout=1) as answer:
                 return answer.status == 200, json.loads(answer.read())
-        except urllib.error.HTTPError:
-            return False, {}
-        except (OSError, ValueError):
-            return False, {}
+        return False, {}
 
 
 def send(pids, number):
     for pid in pids:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
-        except ProcessLookupError:
-            pass
 
 
 class Cluster:
@@ -229,16 +220,11 @@ class Cluster:
         return len(streaming) == NODES - 1 and len(synchronous) == needed and is_named
 
     def until(self, what, seconds, is_it):
-        """Waits; how long it took, in seconds."""
-        begun = time.monotonic()
-        while time.monotonic() < begun + seconds:
-            if is_it():
-                return time.monotonic() - begun
-            time.sleep(0.1)
-        raise RuntimeError(f"{what}: not within {seconds} s; {[node.ask('/patroni')[1] for node in self.nodes]}")
+        if not stage.until(is_it, seconds, 0.1):
+            raise RuntimeError(f"{what}: not within {seconds} s; {[node.ask('/patroni')[1] for node in self.nodes]}")
 
     def until_whole(self):
-        return self.until("all nodes follow", FOLLOWS, self.is_whole)
+        self.until("all nodes follow", FOLLOWS, self.is_whole)
 
     def switchover(self):
         """Hands over to the synchronous standby, as an operator does."""

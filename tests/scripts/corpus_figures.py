@@ -69,19 +69,20 @@ def official(score_path, binary, corpus):
     return json.loads(last)
 
 
+def events_of(binary, folder):
+    """What `replay` says of each event in a folder, with the number of its document."""
+    replay = [binary, "replay", "--json", folder]
+    replay = subprocess.run(replay, stdout=subprocess.PIPE, timeout=REPLAY_WAIT, check=True)
+    for said in map(json.loads, replay.stdout.splitlines()):
+        yield from ((said["n"], event) for event in said.get("events", ()))
+
+
 def published(score, binary, folder):
     """By kind and native id, the numbers of the documents on whose lines events stand."""
-    replay = subprocess.run(
-        [binary, "replay", "--json", folder], stdout=subprocess.PIPE, timeout=REPLAY_WAIT, check=True
-    )
     events = collections.defaultdict(list)
-    for line in replay.stdout.splitlines():
-        said = json.loads(line)
-        for event in said.get("events", ()):
-            events[event["kind"], score.norm(event["native_id"])].append(said["n"])
+    for n, event in events_of(binary, folder):
+        events[event["kind"], score.norm(event["native_id"])].append(n)
     return events
-
-
 def count(score, binary, folder):
     """What there was to find and what was found, of new names and of reliable edits."""
     rows, _gone, _back, new, edits, rekeyed, *_ = score.truth(folder)
@@ -117,15 +118,10 @@ def inserted(score, binary, folder):
         times = {line["n"]: moment(line["time"]) for line in map(json.loads, index)}
     with open(os.path.join(folder, "truth.jsonl"), encoding="utf-8") as truth:
         rows = [json.loads(line) for line in truth]
-    replay = subprocess.run(
-        [binary, "replay", "--json", folder], stdout=subprocess.PIPE, timeout=REPLAY_WAIT, check=True
-    )
     deleted = collections.defaultdict(list)
-    for line in replay.stdout.splitlines():
-        said = json.loads(line)
-        for event in said.get("events", ()):
-            if event["kind"] == "deleted":
-                deleted[score.norm(event["native_id"])].append((said["n"], event["tick"]))
+    for n, event in events_of(binary, folder):
+        if event["kind"] == "deleted":
+            deleted[score.norm(event["native_id"])].append((n, event["tick"]))
     for row in rows:
         for gone in row.get("gone", ()):
             if gone.get("confidence") == "injected":

@@ -2,9 +2,6 @@
 
 use super::archives::sealing;
 use super::make::*;
-use super::{StoreFixture, on_every_store};
-use crate::*;
-use tidegate_core::model::*;
 
 on_every_store! {
     a_purged_feed_is_gone_and_its_successor_goes_on_above

@@ -1,8 +1,6 @@
 //! Archives: sealed in the commit that says so, never changed, dropped whole, redacted in place.
 
 use super::make::*;
-use super::{StoreFixture, on_every_store};
-use tidegate_core::model::*;
 
 on_every_store! {
     a_segment_is_sealed_with_its_commit_and_never_changes

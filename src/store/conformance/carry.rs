@@ -7,8 +7,6 @@ use crate::portable::{
     ExportHead, ExportReader, ExportRecord, ExportTotals, ExportWriter, ImportMessage,
 };
 use crate::record::ItemRecord;
-use crate::*;
-use tidegate_core::model::*;
 use tokio::sync::mpsc;
 
 on_every_store! {

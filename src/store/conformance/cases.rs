@@ -1,9 +1,6 @@
 //! The order of changes: which document is in force, and the epochs of the change log.
 
 use super::make::*;
-use super::{StoreFixture, on_every_store};
-use crate::*;
-use tidegate_core::model::*;
 
 on_every_store! {
     a_document_that_was_asked_for_earlier_is_refused

@@ -4,10 +4,8 @@ use super::carry::{import, pieces};
 use super::make::*;
 use super::{EngineKind, StoreFixture, endpoint, on_every_store};
 use crate::portable::{Copying, ExportRecord};
-use crate::*;
 use std::sync::Arc;
 use tidegate_core::clock::ManualClock;
-use tidegate_core::model::*;
 
 on_every_store! {
     a_copy_begins_a_life_of_its_own

@@ -1,11 +1,8 @@
 //! What the ledger has of items: their conflicts, the stubs of those that left, entries of held documents, and an index.
 
 use super::make::*;
-use super::{StoreFixture, on_every_store};
 use crate::record::specimen::specimen;
-use crate::*;
 use std::collections::BTreeSet;
-use tidegate_core::model::*;
 
 on_every_store! {
     conflicts_are_answered_with_their_item_and_go_with_it

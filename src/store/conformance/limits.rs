@@ -1,10 +1,7 @@
 //! What is kept is bounded.
 
 use super::make::*;
-use super::{StoreFixture, on_every_store};
 use crate::limits::VALUE_LIMIT;
-use crate::*;
-use tidegate_core::model::*;
 
 on_every_store! {
     the_oldest_versions_go_first

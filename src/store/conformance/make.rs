@@ -1,9 +1,10 @@
-//! Changes for tests, plausible and short to write.
+//! Changes for tests, plausible and short to write, with what the cases name.
 
+pub(super) use super::{StoreFixture, on_every_store};
 use crate::record::specimen::specimen;
-use crate::{AppliedOrigins, Committed, Store, View};
+pub(crate) use crate::*;
 use std::collections::HashMap;
-use tidegate_core::model::*;
+pub(crate) use tidegate_core::model::*;
 
 /// A time some seconds after the start of the tests.
 pub(crate) fn time(seconds: i64) -> Time {

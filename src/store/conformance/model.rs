@@ -5,11 +5,9 @@ use super::make::*;
 use super::pinned_reader::PinnedReader;
 use super::{EngineKind, StoreFixture};
 use crate::record::assemble;
-use crate::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use tidegate_core::model::*;
 
 const FEEDS: [&str; 3] = ["a", "a-b", "ab"];
 const ITEMS: [&str; 4] = ["i", "i.1", "j", "ä"];
@@ -328,10 +326,8 @@ impl Model {
     }
 
     pub(super) async fn agrees_with(&self, store: &Store) {
-        assert_eq!(
-            store.feeds().await.unwrap(),
-            self.records.values().cloned().collect::<Vec<_>>()
-        );
+        let records: Vec<_> = self.records.values().cloned().collect();
+        assert_eq!(store.feeds().await.unwrap(), records);
         let polls: Vec<_> = self.polls.values().cloned().collect();
         assert_eq!(store.poll_states().await.unwrap(), polls);
         let first = self.polls.get(&feed(FEEDS[0])).cloned();
@@ -343,9 +339,8 @@ impl Model {
         for name in FEEDS {
             let name = feed(name);
             let history = self.feeds.get(&name).filter(|history| !history.changes.is_empty());
-            let state = history
-                .and_then(|history| history.changes.last())
-                .map(|change| change.state.clone());
+            let last = history.and_then(|history| history.changes.last());
+            let state = last.map(|change| change.state.clone());
             assert_eq!(store.state(&name).await.unwrap(), state);
             // Marks are chance; when openings began is not.
             let stretches = state.iter().flat_map(|state| state.lineage.stretches());
@@ -357,20 +352,17 @@ impl Model {
                 continue;
             };
             let snapshot = store.snapshot(&name).await.unwrap().unwrap();
-            let in_order = snapshot.known.is_sorted_by(|a, b| a.id < b.id);
-            assert!(in_order, "the ledger is in order of sync id");
-            let known: HashMap<_, _> =
-                snapshot.known.into_iter().map(|known| (known.id.clone(), known)).collect();
-            assert_eq!((Some(snapshot.state), known), (state, history.ledger()));
+            assert!(snapshot.known.is_sorted_by(|a, b| a.id < b.id), "it is in order of sync id");
+            let known = snapshot.known.into_iter().map(|known| (known.id.clone(), known));
+            assert_eq!((Some(snapshot.state), known.collect()), (state, history.ledger()));
             assert_eq!(snapshot.order, history.order());
             let view = async |select| store.view(&name, select).await.unwrap().unwrap().items;
             let whole = store.view(&name, Select::All).await.unwrap().unwrap();
             assert_eq!((whole.items, whole.skeleton), (history.items(None), history.skeleton()));
             let middle = tick(self.seconds / 2);
             assert_eq!(view(Select::After(middle)).await, history.items(Some(middle)));
-            let current: Vec<_> =
-                history.order().iter().filter_map(|id| history.item(id)).collect();
-            assert_eq!(view(Select::Current).await, current);
+            let current = history.order().into_iter().filter_map(|id| history.item(&id));
+            assert_eq!(view(Select::Current).await, current.collect::<Vec<_>>());
             let names: Vec<String> = ITEMS.iter().map(|name| format!("urn:{name}")).collect();
             let stubs: Vec<LedgerEntry> = history.stubs().into_values().collect();
             assert_eq!(store.stubs(&name, &names).await.unwrap(), stubs);
@@ -385,10 +377,10 @@ impl Model {
             let kept: usize = ITEMS.iter().map(|item| history.versions(&id(item)).len()).sum();
             assert_eq!(store.holdings(&name).await.unwrap().versions, kept as u64);
             history.archives_agree(store, &name).await;
-            let events: Vec<_> =
-                history.changes.iter().flat_map(|change| change.events.clone()).collect();
-            let newest: Vec<_> = events.into_iter().rev().collect();
-            assert_eq!(store.events(&name, usize::MAX).await.unwrap(), newest);
+            let events = history.changes.iter().flat_map(|change| change.events.clone());
+            let oldest: Vec<_> =
+                store.events(&name, usize::MAX).await.unwrap().into_iter().rev().collect();
+            assert_eq!(oldest, events.collect::<Vec<_>>());
         }
     }
 }

@@ -1,10 +1,7 @@
 //! What was said is still there, byte for byte, until it is redacted.
 
 use super::make::*;
-use super::{StoreFixture, on_every_store};
 use crate::limits::WHOLE_EVERY;
-use crate::*;
-use tidegate_core::model::*;
 
 on_every_store! {
     every_version_has_its_own_bytes

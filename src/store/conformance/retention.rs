@@ -2,9 +2,7 @@
 
 use super::make::*;
 use super::past::telling;
-use super::{StoreFixture, on_every_store};
 use crate::limits::PRUNE_LIMIT;
-use crate::*;
 use std::time::Duration;
 
 on_every_store! {

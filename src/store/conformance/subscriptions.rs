@@ -1,8 +1,6 @@
 //! What the hub keeps of its subscribers.
 
 use super::make::*;
-use super::{StoreFixture, on_every_store};
-use crate::*;
 use tidegate_core::websub::{
     Active, CallbackPurpose, Manner, PendingRequest, Secret, Subscription,
 };
@@ -14,12 +12,8 @@ on_every_store! {
 
 pub(crate) fn subscription(callback: &str) -> Subscription {
     let callback = Url::parse(&format!("https://reader.example/{callback}")).unwrap();
-    let mut made = Subscription::new(
-        Manner::WebSub,
-        feed("news"),
-        "https://g/feeds/news".to_owned(),
-        callback,
-    );
+    let topic = "https://g/feeds/news".to_owned();
+    let mut made = Subscription::new(Manner::WebSub, feed("news"), topic, callback);
     made.active = Some(Active {
         secret: Some(Secret::new("hush").unwrap()),
         since: time(0),

@@ -1,8 +1,6 @@
 //! Many writers and readers at once.
 
 use super::make::*;
-use super::{StoreFixture, on_every_store};
-use crate::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;

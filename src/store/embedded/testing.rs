@@ -333,20 +333,15 @@ impl ScriptedStore {
             while self.records().clear(class, &prefix).unwrap() {}
         }
         let ScriptedFeed { state, skeleton, order, items, events } = new;
-        let frame = FrameRecord {
-            since: state.updated_at,
-            run: 0,
-            order: order.clone(),
-            skeleton: skeleton.clone(),
-        };
+        let (order, skeleton) = (order.clone(), skeleton.clone());
+        let frame = FrameRecord { since: state.updated_at, run: 0, order, skeleton };
         self.put(Class::Frames, keys::feed(feed), &frame);
         let (records, mut writes) = (self.records(), Writes::new());
         for ScriptedItem { known, item, note } in items {
             let (id, tick) = (&known.id, known.tick);
             let conflicts = item.shared.conflicts.clone();
             if !conflicts.is_empty() {
-                let key = keys::contested(feed, id);
-                writes.insert((Class::Index, key), Some(Vec::new()));
+                writes.insert((Class::Index, keys::contested(feed, id)), Some(Vec::new()));
             }
             let body = records.encoded(&item.shared.winner.data, String::new).unwrap();
             let text = TextRecord { note: Some(note.clone()), body: Some(body.into()) };
@@ -417,9 +412,8 @@ fn serve(committer: &mut Committer, request: CommitRequest, script: &StoreScript
     committer.serve(vec![request]);
     if worked && shared.health().is_err() {
         let faults = std::mem::take(&mut *script.faults.lock().unwrap());
-        let found = inspect(&committer.records).unwrap();
+        let mut found = inspect(&committer.records).unwrap();
         *script.faults.lock().unwrap() = faults;
-        let mut found = found;
         (committer.list_writes, committer.newest) = (found.list_writes, found.newest);
         let identity = found.identity.take().unwrap();
         shared.replace((identity, found));
@@ -441,11 +435,8 @@ async fn refresh(
         let found = script.at_look.lock().unwrap().take();
         let Some(store) = store.upgrade() else { return };
         if let Some(write) = found {
-            write(&ScriptedStore {
-                store,
-                engine: Arc::clone(&engine),
-                script: Arc::clone(&script),
-            });
+            let (engine, script) = (Arc::clone(&engine), Arc::clone(&script));
+            write(&ScriptedStore { store, engine, script });
         }
         if !script.is_unseen.load(Ordering::SeqCst) {
             looked.send_replace(number);

@@ -126,22 +126,18 @@ fn a_file_takes_the_memory_of_one_piece_at_a_time() {
     let none = FrameRecord { since: Time::from_unix(7), run: 0, order: Vec::new(), skeleton: None };
     let none = encoded(&ExportRecord::Frame(feed.clone(), Box::new(none)), 1);
     let order = |count: usize| {
-        let mut bytes = none[..none.len() - 2].to_vec();
-        bytes.extend(postcard::to_stdvec(&count).unwrap());
-        bytes.extend(b"\x01a".repeat(count));
-        bytes.push(0);
-        bytes
+        let number = postcard::to_stdvec(&count).unwrap();
+        [&none[..none.len() - 2], &number, &b"\x01a".repeat(count), &[0]].concat()
     };
     assert!(!is_refused(order(1 << 20)) && is_refused(order(5 << 20)));
 }
 
-fn head_of(state: FeedState) -> StateRecord {
-    StateRecord { state, next_event: 0, write: 1, asked_at: None }
-}
-
 #[test]
 fn a_copy_begins_a_new_window() {
-    let restarted = |state, known, now| restarted(head_of(state), known, now).state;
+    let restarted = |state, known, now| {
+        let head = StateRecord { state, next_event: 0, write: 1, asked_at: None };
+        restarted(head, known, now).state
+    };
     let at = |seconds: i64| Time::from_unix(1_795_191_605 + seconds);
     let mut state = FeedState::untouched(Format::Atom10, at(0));
     assert_eq!(restarted(state.clone(), at(0), at(50)).tick, None, "nothing was ever told");
@@ -156,11 +152,8 @@ fn a_copy_begins_a_new_window() {
         assert!(state.tick.unwrap().time() <= until, "all that the copy has is older");
         assert!(fresh.tick > state.tick && fresh.window_start == fresh.tick);
         assert_eq!(fresh.complete_start, state.complete_start);
-        assert!(
-            fresh.updated_at > state.updated_at
-                && fresh.render_revision == 8
-                && fresh.deltas_from == 8
-        );
+        assert!(fresh.updated_at > state.updated_at);
+        assert_eq!((fresh.render_revision, fresh.deltas_from), (8, 8));
         assert!(fresh.lineage.made(5, 7, 8), "what the copy had is known");
         assert!(!fresh.lineage.made(5, 8, 8), "what the first store went on with is not");
     }
@@ -188,11 +181,8 @@ proptest! {
         name in any_specimen::<FeedName>(), feed in any_specimen::<Box<FeedRecord>>(),
         poll in any_specimen::<Box<PollState>>(), head in any_specimen::<Box<StateRecord>>(),
     ) {
-        let pieces = [
-            ExportRecord::Feed(feed),
-            ExportRecord::Poll(poll),
-            ExportRecord::State(name, head),
-        ];
+        use ExportRecord::*;
+        let pieces = [Feed(feed), Poll(poll), State(name, head)];
         prop_assert_eq!(read(&written(&pieces)).unwrap(), pieces);
     }
 

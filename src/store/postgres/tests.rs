@@ -58,24 +58,20 @@ async fn what_one_gateway_stores_is_shown_by_all() {
     let begun = tokio::time::Instant::now();
     commit(&one, "news", "one").await;
     // By itself, within the time that it takes to look.
-    let shown = async {
-        while *two.watch_epochs().borrow() < Epoch(1) {
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    timeout(Duration::from_millis(300), shown).await.expect("it is not shown elsewhere");
+    let mut epochs = two.watch_epochs();
+    let shown = epochs.wait_for(|epoch| *epoch == Epoch(1));
+    timeout(Duration::from_millis(300), shown).await.expect("it is not shown elsewhere").unwrap();
     assert_eq!(two.state(&feed("news")).await.unwrap(), one.state(&feed("news")).await.unwrap());
     assert!(two.listed().unwrap().contains_key(&feed("news")));
     assert!(two.answers_from_memory());
     // It is told once every gateway shows it.
-    let announced =
-        async { one.watch_announced().wait_for(|epoch| *epoch == Epoch(1)).await.map(drop) };
-    timeout(Duration::from_secs(5), announced).await.expect("it is never told").unwrap();
+    let mut announced = one.watch_announced();
+    let told = announced.wait_for(|epoch| *epoch == Epoch(1));
+    timeout(Duration::from_secs(5), told).await.expect("it is never told").unwrap();
     assert!(begun.elapsed() >= Duration::from_millis(300));
 
-    let (of_one, of_two) =
-        (change(&one, "news", "by one").await, change(&two, "news", "by two").await);
-    two.commit(of_two).await.unwrap();
+    let of_one = change(&one, "news", "by one").await;
+    commit(&two, "news", "by two").await;
     let refused = one.commit(of_one).await;
     assert!(matches!(refused, Err(CommitError::Conflict(_))), "{refused:?}");
     let view = one.view(&feed("news"), Select::All).await.unwrap().unwrap();

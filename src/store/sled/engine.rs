@@ -327,29 +327,20 @@ mod tests {
         let engine = SledEngine::open(folder.path(), &folder.path().join("db")).unwrap();
         let pieces = || engine.db.scan_prefix([PIECES]).count();
         // In pieces from `PIECE` bytes on.
-        for (size, expected) in [
-            (PIECE * 3, 3),
-            (PIECE * 3 + 1, 4),
-            (PIECE * 2 - 1, 2),
-            (PIECE, 1),
-            (PIECE - 1, 0),
-            (PIECE * 5, 5),
-            (0, 0),
-        ] {
+        let key = (Class::Texts, b"key".to_vec());
+        let put = |value| engine.apply(Writes::from([(key.clone(), value)])).unwrap();
+        let sizes = [3 * PIECE, 3 * PIECE + 1, 2 * PIECE - 1, PIECE, PIECE - 1, 5 * PIECE, 0];
+        for (size, expected) in sizes.into_iter().zip([3, 4, 2, 1, 0, 5, 0]) {
             let value = vec![7; size];
-            let key = (Class::Texts, b"key".to_vec());
-            engine.apply(Writes::from([(key, Some(value.clone()))])).unwrap();
+            put(Some(value.clone()));
             assert_eq!(pieces(), expected, "of {size} bytes");
             assert_eq!(engine.get(Class::Texts, b"key").unwrap().unwrap(), value);
             let range = (Class::Texts, beginning_with(&[]));
-            let sizes = engine.sizes(&[range], 9).unwrap();
-            assert_eq!(sizes, [((Class::Texts, b"key".to_vec()), size as u64)]);
+            assert_eq!(engine.sizes(&[range], 9).unwrap(), [(key.clone(), size as u64)]);
             assert!(engine.db.iter().values().all(|entry| entry.unwrap().len() <= PIECE));
         }
-        engine
-            .apply(Writes::from([((Class::Texts, b"key".to_vec()), Some(vec![7; PIECE]))]))
-            .unwrap();
-        engine.apply(Writes::from([((Class::Texts, b"key".to_vec()), None)])).unwrap();
+        put(Some(vec![7; PIECE]));
+        put(None);
         assert_eq!(engine.db.iter().count(), 0);
     }
 }

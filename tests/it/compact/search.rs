@@ -1,10 +1,8 @@
 //! Finds texts in the files of a data folder: as they are, and in everything in them that zstd opens,
 //! also what was packed as a difference to another text.
 
-use crate::support::files;
-use std::collections::BTreeSet;
+use crate::support::prelude::*;
 use std::io::Read;
-use std::path::Path;
 
 /// What a frame of zstd begins with.
 const MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];

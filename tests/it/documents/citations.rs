@@ -3,10 +3,9 @@
 //! and documents by their path.
 
 use super::read;
-use crate::support::root;
+use crate::support::prelude::*;
 use crate::walls::sources;
 use regex::Regex;
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 /// Names that cite a section of a document, and the document.

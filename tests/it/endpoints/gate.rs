@@ -2,15 +2,12 @@
 //! `record` and out by `render`.
 
 use super::plain::{self, Form};
+use crate::support::prelude::*;
 use crate::support::{self, addresses, page};
-use std::sync::Arc;
-use std::time::Duration;
-use tidegate_core::model::{BodyPrints, Completeness, Count, SyncId, Tick, Time, Update};
 use tidegate_format::parse::{self, Limits};
 use tidegate_format::render::{self, Page, ViewKind};
 use tidegate_judge::record::local::{self, Act, Acted, CheckedEntry, EntryFields};
 use tidegate_judge::record::{self, Issued, Peers, Verdict};
-use tidegate_store::Select;
 
 pub struct Gate {
     inner: support::Gate,

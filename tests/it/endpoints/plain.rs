@@ -250,6 +250,9 @@ pub fn normal(item: &Item) -> Item {
     item
 }
 
+/// When an update is made, and whether it says by whom.
+pub type Stamp = (Option<i64>, bool);
+
 pub struct Endpoint {
     pub name: String,
     pub items: Items,
@@ -288,13 +291,7 @@ impl Endpoint {
     }
 
     /// Creation Behavior (section 3.1).
-    pub fn create(
-        &mut self,
-        id: &str,
-        text: &str,
-        stamp: (Option<i64>, bool),
-        noconflicts: Option<bool>,
-    ) {
+    pub fn create(&mut self, id: &str, text: &str, stamp: Stamp, noconflicts: Option<bool>) {
         let history = vec![self.update(1, stamp)];
         let mut winner = Version { updates: 1, noconflicts, history, ..Version::default() };
         winner.say(text);
@@ -302,7 +299,7 @@ impl Endpoint {
         self.incorporated(id);
     }
 
-    fn update(&self, sequence: u32, (when, by): (Option<i64>, bool)) -> Update {
+    fn update(&self, sequence: u32, (when, by): Stamp) -> Update {
         Update { sequence, when, by: by.then(|| self.name.clone()) }
     }
 
@@ -311,7 +308,7 @@ impl Endpoint {
     pub fn change(
         &mut self,
         id: &str,
-        stamp: (Option<i64>, bool),
+        stamp: Stamp,
         considered: &[usize],
         change: impl FnOnce(&mut Version, &[Version]),
     ) -> Update {
@@ -332,12 +329,9 @@ impl Endpoint {
             let is_own = update.by.is_some() && x.history[0].by == update.by;
             if is_own || considered.contains(&number) {
                 // Merging Conflict Items (READINGS 1, rows 10 and 11).
-                let news: Vec<Update> = x
-                    .history
-                    .iter()
-                    .filter(|hx| !winner.history.iter().any(|hy| update_subsumed(hx, hy)))
-                    .cloned()
-                    .collect();
+                let is_known =
+                    |hx: &Update| winner.history.iter().any(|hy| update_subsumed(hx, hy));
+                let news: Vec<_> = x.history.into_iter().filter(|hx| !is_known(hx)).collect();
                 winner.history.splice(1..1, news);
             } else {
                 left.push(x);

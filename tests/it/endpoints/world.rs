@@ -2,10 +2,8 @@
 
 use super::gate::{self, Gate};
 use super::plain::{self, Endpoint, FORMS, Form, Item, Items, Update, Version, normal};
-use crate::support::{HOUR, START};
+use crate::support::prelude::*;
 use proptest::prelude::*;
-use std::collections::BTreeMap;
-use tidegate_core::model::Time;
 use tidegate_judge::record::local::{Act, ItemAct, Resolution};
 
 /// How many of them are Tidegate; the others come behind them.
@@ -78,6 +76,7 @@ pub fn step() -> impl Strategy<Value = Step> {
 /// What a plain endpoint does to the winner, beside its conflicts.
 type Changing<'a> = Box<dyn Fn(&mut Version, &[Version]) + 'a>;
 
+#[derive(Default)]
 pub struct World {
     gates: Vec<Gate>,
     plain: Vec<Endpoint>,
@@ -99,15 +98,7 @@ impl World {
             gates.push(Gate::new(&format!("gate-{number}.example"), now).await);
         }
         let plain = (GATES..ENDPOINTS).map(|at| Endpoint::new(&format!("plain:{at}")));
-        Self {
-            gates,
-            plain: plain.collect(),
-            created: Vec::new(),
-            made: Vec::new(),
-            until: BTreeMap::new(),
-            last: BTreeMap::new(),
-            step: 0,
-        }
+        Self { gates, plain: plain.collect(), ..Self::default() }
     }
 
     fn stamp(&self, step: &Step) -> (Option<i64>, bool) {

@@ -3,9 +3,7 @@
 
 use super::site::{READER, Site};
 use super::*;
-use crate::support::{Post, days, rss};
-use serde_json::{Value, json};
-use tidegate_core::model::EventKind;
+use crate::support::prelude::*;
 
 const SECRET: &str = "unspeakable";
 

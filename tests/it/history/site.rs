@@ -1,19 +1,15 @@
 //! A gateway in process: what a publisher says goes in, the site answers.
 
-use crate::support::Gate;
+use crate::support::prelude::*;
 use axum::Router;
 use axum::body::Body;
 use http::{HeaderMap, Request};
 use http_body_util::BodyExt as _;
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use tidegate_config::{Config, DeltaViews};
 use tidegate_core::clock::{Clock, ManualClock};
-use tidegate_core::model::{FeedRecord, FeedSource};
 use tidegate_poll::testing::gateway::Publisher;
 use tidegate_poll::testing::idle::IdlePolling;
 use tidegate_serve::{self, ActiveConfig, AdminToken, Operator, ServeSettings};
-use tidegate_store::Select;
 use tower::ServiceExt as _;
 
 const PUBLIC: &str = "https://gate.example";

@@ -1,8 +1,7 @@
 //! What an older document of a publisher brings, beside what `stories.txt` tells: items that newer ones say are deleted.
 
-use crate::support::{Gate, SITE, atom, days, kinds, post};
-use tidegate_core::model::{Deletions, EventKind::*};
-use tidegate_store::Select;
+use crate::support::prelude::*;
+use tidegate_core::model::EventKind::*;
 
 #[tokio::test]
 async fn deleted_entries_stay_away() {

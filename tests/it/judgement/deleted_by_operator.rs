@@ -1,8 +1,7 @@
 //! Missing items that the operator says were deleted.
 
+use crate::support::prelude::*;
 use crate::support::sharing::first;
-use crate::support::{Gate, HOUR, days, post};
-use tidegate_core::model::SyncId;
 use tidegate_judge::record::DeletionError;
 
 async fn id_of(gate: &Gate, day: u32) -> SyncId {

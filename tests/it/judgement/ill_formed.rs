@@ -2,12 +2,10 @@
 //! until they are seen again.
 
 use super::support::sharing::bounds;
-use super::support::{Gate, kinds};
+use crate::support::prelude::*;
 use tidegate_core::model::EventKind::{self, *};
-use tidegate_core::model::{BodyPrints, Flaw};
 use tidegate_format::parse::{self, Limits};
 use tidegate_judge::record::{self, Peers};
-use tidegate_store::Select;
 
 /// Bytes that a broken upload left in the field.
 const GARBAGE: &[u8] = b"\xFF\xFE<<&";
@@ -65,15 +63,11 @@ async fn waits(good: &str, garbage: &[u8], marks: [&str; 4]) {
 #[tokio::test]
 async fn a_tag_or_a_character_that_is_hit_costs_no_item_its_text() {
     let good = feed(&["one", "two", "three"]);
-    waits(
-        &good,
-        GARBAGE,
-        ["<content:enc", "<description>Short 1", "<guid>https://exam", "Größe: th"],
-    )
-    .await;
+    let marks = ["<content:enc", "<description>Short 1", "<guid>https://exam", "Größe: th"];
+    waits(&good, GARBAGE, marks).await;
     let good = sharing(&[("one", 1), ("two", 1), ("three", 1)], 1);
-    waits(&good, BYTES, ["<description>Short 1", "<guid>https://exam", "Größe: th", "sync id=\"x"])
-        .await;
+    let marks = ["<description>Short 1", "<guid>https://exam", "Größe: th", "sync id=\"x"];
+    waits(&good, BYTES, marks).await;
 }
 
 #[tokio::test]
@@ -91,17 +85,27 @@ async fn a_second_look_believes_what_is_still_there() {
     assert!(shown(&gate).await.iter().all(|xml| xml.contains("Größe")));
 }
 
-#[tokio::test]
-async fn an_edit_beside_the_garbage_waits_for_the_second_document() {
+/// Reads documents an hour apart; what is to happen by each.
+async fn reads_all<const N: usize>(good: &str, next: [(Vec<u8>, &[EventKind]); N]) -> Gate {
     let mut gate = Gate::new().await;
-    gate.take(&feed(&["one", "two"])).await;
-    let edited = feed(&["one", "two, edited"]);
-    assert_eq!(reads(&mut gate, hit(&edited, "<title>Post 0", GARBAGE)).await, []);
-    // Another garbage: what was seen twice is believed, what was not is not.
-    assert_eq!(reads(&mut gate, hit(&edited, "Short 0", GARBAGE)).await, [Updated]);
-    assert_eq!(reads(&mut gate, edited).await, []);
+    gate.take(good).await;
+    for (n, (document, events)) in next.into_iter().enumerate() {
+        assert_eq!(reads(&mut gate, document).await, events, "document {n}");
+    }
+    gate
 }
 
+#[tokio::test]
+async fn an_edit_beside_the_garbage_waits_for_the_second_document() {
+    let edited = feed(&["one", "two, edited"]);
+    // Another garbage: what was seen twice is believed, what was not is not.
+    let next = [
+        (hit(&edited, "<title>Post 0", GARBAGE), &[][..]),
+        (hit(&edited, "Short 0", GARBAGE), &[Updated]),
+        (edited.into(), &[]),
+    ];
+    reads_all(&feed(&["one", "two"]), next).await;
+}
 #[tokio::test]
 async fn what_is_new_in_an_ill_formed_document_comes_at_once() {
     let mut gate = Gate::new().await;
@@ -116,30 +120,27 @@ async fn what_is_new_in_an_ill_formed_document_comes_at_once() {
 
 #[tokio::test]
 async fn a_feed_that_is_always_ill_formed_is_believed_at_once() {
-    let mut gate = Gate::new().await;
-    gate.take(&feed(&["one", "fish & chips"])).await;
     let edited = feed(&["one, edited", "fish & chips"]);
-    assert_eq!(reads(&mut gate, &edited).await, [Updated]);
     // Not so where it is ill-formed in another way than always.
-    assert_eq!(reads(&mut gate, hit(&edited, "<content:enc", GARBAGE)).await, []);
+    let other = hit(&edited, "<content:enc", GARBAGE);
+    reads_all(&feed(&["one", "fish & chips"]), [(edited.into(), &[Updated][..]), (other, &[])])
+        .await;
     // The same of one that shares.
-    let mut gate = Gate::new().await;
-    gate.take(&sharing(&[("one", 1), ("fish & chips", 1)], 1)).await;
     let edited = sharing(&[("one, edited", 2), ("fish & chips", 1)], 2);
-    assert_eq!(reads(&mut gate, edited).await, [Updated]);
+    let good = sharing(&[("one", 1), ("fish & chips", 1)], 1);
+    reads_all(&good, [(edited.into(), &[Updated][..])]).await;
 }
 
 #[tokio::test]
 async fn garbage_takes_nothing_away_even_where_deletions_are_eager() {
     let mut gate = Gate::new().await;
-    gate.options.deletions = tidegate_core::model::Deletions::Eager;
+    gate.options.deletions = Deletions::Eager;
     gate.take(&feed(&["one", "two", "three", "four"])).await;
     // Bytes alone: the document is whole, and strict readers refuse it.
     let less = hit(&feed(&["one", "three", "four"]), "Short", b"\xFF");
     assert_eq!(reads(&mut gate, less).await, []);
     assert_eq!(shown(&gate).await.len(), 4);
 }
-
 #[tokio::test]
 async fn a_hold_of_an_ill_formed_document_ends_as_any_other() {
     let mut gate = Gate::new().await;
@@ -156,11 +157,8 @@ async fn a_hold_of_an_ill_formed_document_ends_as_any_other() {
 /// The same feed of a publisher who shares: each item with its number of updates.
 fn sharing(items: &[(&str, u32)], until: u32) -> String {
     let words: Vec<&str> = items.iter().map(|(words, _)| *words).collect();
-    let mut text = feed(&words).replacen(
-        "<rss ",
-        "<rss xmlns:sx=\"http://www.microsoft.com/schemas/sse\" ",
-        1,
-    );
+    let root = "<rss xmlns:sx=\"http://www.microsoft.com/schemas/sse\" ";
+    let mut text = feed(&words).replacen("<rss ", root, 1);
     for (number, (_, updates)) in items.iter().enumerate() {
         let history = format!(
             "<sx:sync id=\"x.{number}\" updates=\"{updates}\"><sx:history sequence=\"{updates}\" \
@@ -193,15 +191,12 @@ async fn an_edit_that_is_shared_comes_at_the_second_look() {
 
 #[tokio::test]
 async fn a_deletion_that_is_shared_in_an_ill_formed_document_waits() {
-    let mut gate = Gate::new().await;
-    gate.take(&sharing(&[("one", 1), ("two", 1)], 1)).await;
     let deleted = sharing(&[("one", 1), ("two", 2)], 2)
         .replace("id=\"x.1\" updates=\"2\"", "id=\"x.1\" updates=\"2\" deleted=\"true\"");
     let bad = hit(&deleted, "<title>Post 0", BYTES);
-    assert_eq!(reads(&mut gate, &bad).await, []);
-    assert_eq!(reads(&mut gate, &bad).await, [Deleted]);
+    reads_all(&sharing(&[("one", 1), ("two", 1)], 1), [(bad.clone(), &[][..]), (bad, &[Deleted])])
+        .await;
 }
-
 #[tokio::test]
 async fn what_an_ill_formed_complete_feed_says_waits() {
     let mut gate = Gate::new().await;

@@ -1,8 +1,8 @@
 //! What goes by another id is the same item where enough of it says so, and more than of any other.
 
-use crate::support::{Gate, kinds};
-use tidegate_core::model::{EventKind, EventKind::*};
-use tidegate_store::Select;
+use crate::support::prelude::*;
+use std::ops::Range;
+use tidegate_core::model::EventKind::*;
 
 #[derive(Clone)]
 struct Listed {
@@ -13,16 +13,11 @@ struct Listed {
 }
 
 fn rss(items: &[Listed]) -> String {
-    let mut text = "<rss version=\"2.0\"><channel><title>Notes</title>\
-         <link>https://notes.example/</link><description>d</description>"
-        .to_owned();
-    for Listed { id, link, title, more } in items {
-        text.push_str(&format!(
-            "<item><guid isPermaLink=\"false\">{id}</guid><link>{link}</link>\
-             <title>{title}</title>{more}</item>"
-        ));
-    }
-    text + "</channel></rss>"
+    let item = |Listed { id, link, title, more }: &Listed| {
+        let id = format!("<guid isPermaLink=\"false\">{id}</guid>");
+        format!("<item>{id}<link>{link}</link><title>{title}</title>{more}</item>")
+    };
+    channel("Notes", items.iter().map(item))
 }
 
 /// Posts whose id and link are made by `address` of their number, without dates, newest first.
@@ -150,19 +145,19 @@ async fn titles_in_their_order_are_the_same_posts_whatever_their_addresses() {
     }
 }
 
+/// Notes without titles, newest first, of a session; `more` is what one has beside its text.
+fn notes(numbers: Range<u32>, session: &str, more: fn(u32) -> String) -> Vec<Listed> {
+    let note = |n: u32| Listed {
+        more: format!("{}<description>{} boats came in.</description>", more(n), n * 7),
+        ..undated(&[(n, "")], |n| format!("https://notes.example/{n}{session}")).remove(0)
+    };
+    numbers.rev().map(note).collect()
+}
+
 #[tokio::test]
 async fn short_notes_without_titles_are_known_by_their_row() {
-    let notes = |numbers: std::ops::Range<u32>, session: &str| -> Vec<Listed> {
-        let note = |n: u32| Listed {
-            more: format!(
-                "<author>harbour@notes.example</author><category>boats</category>\
-                 <description>{} boats came in.</description>",
-                n * 7
-            ),
-            ..undated(&[(n, "")], |n| format!("https://notes.example/{n}?sid={session}")).remove(0)
-        };
-        numbers.rev().map(note).collect()
-    };
+    let same = |_| "<author>harbour@notes.example</author><category>boats</category>".to_owned();
+    let notes = |numbers, session: &str| notes(numbers, &format!("?sid={session}"), same);
     let mut gate = Gate::new().await;
     gate.take(&rss(&notes(1..6, "a"))).await;
     for (numbers, session, new) in [(1..6, "b", 0), (2..7, "c", 1), (2..7, "d", 0)] {
@@ -174,21 +169,13 @@ async fn short_notes_without_titles_are_known_by_their_row() {
 
 #[tokio::test]
 async fn who_wrote_notes_without_titles_or_what_they_are_about_is_no_row() {
-    let notes = |numbers: std::ops::Range<u32>| -> Vec<Listed> {
-        let note = |n: u32| Listed {
-            more: format!(
-                "<category>A town by the name of {}</category>\
-                 <description>{} boats came in.</description>",
-                ["Aarau", "Basel", "Chur"][(n % 3) as usize],
-                n * 7
-            ),
-            ..undated(&[(n, "")], |n| format!("https://notes.example/{n}")).remove(0)
-        };
-        numbers.rev().map(note).collect()
+    let town = |n| {
+        let name = ["Aarau", "Basel", "Chur"][(n % 3) as usize];
+        format!("<category>A town by the name of {name}</category>")
     };
     let mut gate = Gate::new().await;
-    gate.take(&rss(&notes(1..4))).await;
-    let events = settled(&mut gate, &notes(4..7)).await;
+    gate.take(&rss(&notes(1..4, "", town))).await;
+    let events = settled(&mut gate, &notes(4..7, "", town)).await;
     assert!(!events.contains(&Rekeyed), "{events:?}");
     assert_eq!(count(&gate).await, 6);
 }

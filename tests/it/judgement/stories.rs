@@ -3,12 +3,9 @@
 //! where it does not name one of them, and whatever the wall clock does.
 
 use super::probe::answer;
-use crate::support::{Gate, Post, SITE, atom, kinds, post, rss, with_deletions};
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
-use tidegate_core::model::{Decision, Deletions, EventKind, Order, Probing, Time};
+use crate::support::prelude::*;
 use tidegate_judge::record::Verdict;
-use tidegate_store::{PastSelect, Select};
+use tidegate_store::PastSelect;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/judgement/");
 const STORIES: [&str; 5] = [

@@ -2,11 +2,10 @@
 //! more (SSE 1.0 section 4.1.2, step 2.a.ii; READINGS 1, row 28).
 
 use super::publisher::*;
-use super::support::{Gate, kinds};
+use crate::support::prelude::*;
 use tidegate_core::model::EventKind::*;
-use tidegate_core::model::{Change, Decision, ItemStatus, Origin, Tick};
 use tidegate_judge::record::Verdict;
-use tidegate_store::{Past, PastSelect, Select};
+use tidegate_store::{Past, PastSelect};
 
 const ALL: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 const BUT_F: &[&str] = &["a", "b", "c", "d", "e"];

@@ -37,12 +37,8 @@ async fn links_to_related_feeds_are_absolute() {
                 ..page(&view, &addresses)
             });
             let links = links(&text, container);
-            let wanted = [&addresses.complete, &addresses.aggregated[0].1];
-            assert_eq!(
-                links.iter().collect::<Vec<_>>(),
-                wanted,
-                "{container:?} {dialect:?}: {text}"
-            );
+            let wanted = [&*addresses.complete, &*addresses.aggregated[0].1];
+            assert_eq!(links, wanted, "{container:?} {dialect:?}: {text}");
             for link in links {
                 assert!(Url::parse(&link).is_ok_and(|url| url.fragment().is_none()), "{link}");
             }

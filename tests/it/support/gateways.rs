@@ -3,14 +3,11 @@
 use super::name;
 use super::process::TOKEN;
 use super::publisher::{Answer, Publisher};
+use crate::support::prelude::*;
 use http::HeaderMap;
-use serde_json::Value;
-use std::sync::Arc;
-use std::time::Duration;
 use tidegate::app::{Gateway, Outside};
 use tidegate_config::{self as config, Config};
 use tidegate_core::clock::ManualClock;
-use tidegate_core::model::Time;
 
 /// What tests have in a table where they do not say otherwise.
 const DEFAULTS: [(&str, &[(&str, &str)]); 3] = [
@@ -54,6 +51,14 @@ pub fn configuration(text: &str) -> Config {
     // The clocks of tests stand still.
     config.polling.walk_pause = Duration::ZERO;
     config
+}
+
+/// 2026-06-01T00:00:00Z: when gateways start whose clock is set.
+pub const START: Time = Time::from_unix(1_780_272_000);
+pub const FORM: &str = "application/x-www-form-urlencoded";
+
+pub fn form(pairs: &[(&str, &str)]) -> String {
+    url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
 }
 
 pub struct Running {
@@ -218,6 +223,17 @@ pub async fn gateway(endpoint: &str, url: &str, more: &str) -> Running {
          name = \"news\"\nurl = \"{url}\"\n{more}"
     ))
     .await
+}
+
+/// What the items of the feed are to those who share them, by their ids: updates, whether deleted, history, published id
+/// and title.
+pub async fn items(gateway: &Running) -> BTreeMap<String, (Count, bool, History, String, String)> {
+    let view = gateway.store().view(&name("news"), Select::All).await.unwrap();
+    let items = view.map(|view| view.items).unwrap_or_default().into_iter().map(|item| {
+        let Version { id, updates, deleted, history, data, .. } = item.shared.winner;
+        (id.to_string(), (updates, deleted, history, item.published_id, data.card.title))
+    });
+    items.collect()
 }
 
 pub async fn poll(gateway: &Running) {

@@ -9,7 +9,7 @@ pub mod publisher;
 pub mod shared_items;
 pub mod sharing;
 
-pub use post::{HOUR, Post, SITE, START, atom, days, post, rss, with_deletions};
+pub use post::{HOUR, Post, SITE, START, atom, channel, days, post, rss, with_deletions};
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -27,6 +27,19 @@ use tidegate_judge::record::{self, Backfilled, DeletionError, Observation, Verdi
 use tidegate_store::portable::ImportMessage;
 use tidegate_store::{Select, Store, View};
 use tokio::sync::mpsc;
+
+/// What most of the tests name.
+pub mod prelude {
+    pub use super::{Dice, Gate, HOUR, Post, SITE, START};
+    pub use super::{atom, channel, days, files, kinds, name, post, root, rss, with_deletions};
+    pub use serde_json::{Value, json};
+    pub use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+    pub use std::path::{Path, PathBuf};
+    pub use std::sync::{Arc, Mutex};
+    pub use std::time::Duration;
+    pub use tidegate_core::model::*;
+    pub use tidegate_store::{Select, Store, View};
+}
 
 /// A file or folder of the repository.
 pub fn root(path: &str) -> PathBuf {
@@ -210,8 +223,14 @@ impl Gate {
 
     pub async fn same(&mut self) -> Verdict {
         self.same += 1;
+        let same = self.same;
+        self.judge(|observation| record::decide_pending(observation, same)).await
+    }
+
+    /// Commits what is decided over what is stored.
+    async fn judge(&mut self, decide: impl FnOnce(&Observation<'_>) -> Verdict) -> Verdict {
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
-        let verdict = record::decide_pending(&self.observation(snapshot.as_ref()), self.same);
+        let verdict = decide(&self.observation(snapshot.as_ref()));
         self.commit(&verdict).await;
         verdict
     }
@@ -264,18 +283,12 @@ impl Gate {
     }
 
     pub async fn age(&mut self) -> Verdict {
-        let snapshot = self.store.snapshot(&self.feed).await.unwrap();
-        let verdict = record::age(&self.observation(snapshot.as_ref()));
-        self.commit(&verdict).await;
-        verdict
+        self.judge(record::age).await
     }
 
     pub async fn answered(&mut self, replies: &Replies) -> Verdict {
-        let snapshot = self.store.snapshot(&self.feed).await.unwrap();
-        let verdict =
-            record::judge_replies(&self.observation(snapshot.as_ref()), replies, self.same);
-        self.commit(&verdict).await;
-        verdict
+        let same = self.same;
+        self.judge(|observation| record::judge_replies(observation, replies, same)).await
     }
 
     pub async fn commit(&mut self, verdict: &Verdict) {
@@ -321,9 +334,7 @@ impl Gate {
     }
 
     pub async fn decide(&mut self, decision: Decision) {
-        let snapshot = self.snapshot().await;
-        let verdict = record::decide(&self.observation(Some(&snapshot)), decision);
-        self.commit(&verdict).await;
+        self.judge(|observation| record::decide(observation, decision)).await;
     }
 
     pub async fn store_state(&self) -> tidegate_core::model::FeedState {

@@ -49,49 +49,43 @@ pub fn days(range: std::ops::RangeInclusive<u32>) -> Vec<Post> {
 }
 
 pub fn atom(site: &str, posts: &[Post]) -> String {
-    let mut xml = format!(
+    let entry = |Post { id, title, link, text, extra, .. }: &Post, date: Time| {
+        format!(
+            "<entry><id>{id}</id><title>{title}</title><link href=\"{link}\"/><published>{date}</published>\
+             <updated>{date}</updated><content type=\"html\">&lt;p&gt;{text}&lt;/p&gt;</content>{extra}</entry>"
+        )
+    };
+    let entries: String = posts.iter().map(|post| entry(post, post.date())).collect();
+    format!(
         "<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>News</title><id>{site}</id>\
-         <link href=\"{site}\"/><updated>2026-01-01T00:00:00Z</updated>"
-    );
-    for p in posts {
-        let date = p.date();
-        xml.push_str(&format!(
-            "<entry><id>{}</id><title>{}</title><link href=\"{}\"/><published>{date}</published>\
-             <updated>{date}</updated><content type=\"html\">&lt;p&gt;{}&lt;/p&gt;</content>{}</entry>",
-            p.id, p.title, p.link, p.text, p.extra
-        ));
-    }
-    xml.push_str("</feed>");
-    xml
+         <link href=\"{site}\"/><updated>2026-01-01T00:00:00Z</updated>{entries}</feed>"
+    )
 }
 
 /// A document of Atom that says of these ids that they were deleted.
-pub fn with_deletions<I: std::fmt::Display>(
-    text: &str,
-    ids: impl IntoIterator<Item = I>,
-) -> String {
-    let said = ids.into_iter().map(|id| {
-        format!(
-            "<at:deleted-entry xmlns:at=\"http://purl.org/atompub/tombstones/1.0\" ref=\"{id}\" \
-             when=\"2027-01-01T00:00:00Z\"/>"
-        )
-    });
+pub fn with_deletions(text: &str, ids: impl IntoIterator<Item: std::fmt::Display>) -> String {
+    let tag = "at:deleted-entry xmlns:at=\"http://purl.org/atompub/tombstones/1.0\"";
+    let said =
+        ids.into_iter().map(|id| format!("<{tag} ref=\"{id}\" when=\"2027-01-01T00:00:00Z\"/>"));
     text.replace("</feed>", &format!("{}</feed>", said.collect::<String>()))
 }
 
 pub fn rss(posts: &[Post]) -> String {
-    let mut xml = format!(
-        "<rss version=\"2.0\"><channel><title>News</title><link>{SITE}</link>\
-         <description>All of it</description>"
-    );
-    for p in posts {
-        let date = p.date().rfc822();
-        xml.push_str(&format!(
-            "<item><guid isPermaLink=\"false\">{}</guid><title>{}</title><link>{}</link>\
-             <pubDate>{date}</pubDate><description>&lt;p&gt;{}&lt;/p&gt;</description>{}</item>",
-            p.id, p.title, p.link, p.text, p.extra
-        ));
-    }
-    xml.push_str("</channel></rss>");
-    xml
+    let item = |Post { id, title, link, text, extra, .. }: &Post, date: Time| {
+        format!(
+            "<item><guid isPermaLink=\"false\">{id}</guid><title>{title}</title><link>{link}</link>\
+             <pubDate>{}</pubDate><description>&lt;p&gt;{text}&lt;/p&gt;</description>{extra}</item>",
+            date.rfc822()
+        )
+    };
+    channel("News", posts.iter().map(|post| item(post, post.date())))
+}
+
+/// A feed in RSS with these items.
+pub fn channel(title: &str, items: impl IntoIterator<Item = String>) -> String {
+    let items: String = items.into_iter().collect();
+    format!(
+        "<rss version=\"2.0\"><channel><title>{title}</title><link>{SITE}</link>\
+         <description>All of it</description>{items}</channel></rss>"
+    )
 }

@@ -1,10 +1,9 @@
 //! The program as its own process, to be asked over HTTP and killed.
 
 use super::gateways::complete;
+use crate::support::prelude::*;
 use std::ffi::OsStr;
-use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 

@@ -1,13 +1,12 @@
 //! Servers of a test, which keep what they were asked; and a scripted publisher, which answers what the test sets.
 
 use super::post::{Post, SITE, atom};
+use crate::support::prelude::*;
 use axum::body::Bytes;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, Method, StatusCode, header};
-use std::collections::HashMap;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex};
 
 /// A request that came.
 #[derive(Debug, Clone)]
@@ -36,7 +35,8 @@ impl SeenRequest {
         String::from_utf8(self.body.to_vec()).unwrap()
     }
 
-    fn target(&self) -> String {
+    /// The path, with the query where there is one.
+    pub fn target(&self) -> String {
         if self.query.is_empty() {
             self.path.clone()
         } else {
@@ -49,6 +49,8 @@ impl SeenRequest {
 pub struct Server {
     pub port: u16,
     seen: Arc<Mutex<Vec<SeenRequest>>>,
+    /// What was asked for, also where its body did not come whole.
+    targets: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
@@ -59,8 +61,10 @@ impl Server {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let seen = Arc::<Mutex<Vec<SeenRequest>>>::default();
-        let (kept, answer) = (Arc::clone(&seen), Arc::new(answer));
+        let targets = Arc::<Mutex<Vec<String>>>::default();
+        let (kept, begun, answer) = (Arc::clone(&seen), Arc::clone(&targets), Arc::new(answer));
         let app = axum::Router::new().fallback(move |request: Request| {
+            begun.lock().unwrap().push(request.uri().path_and_query().unwrap().to_string());
             let (kept, answer) = (Arc::clone(&kept), Arc::clone(&answer));
             async move {
                 let (parts, body) = request.into_parts();
@@ -80,7 +84,7 @@ impl Server {
             }
         });
         tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-        Self { port, seen }
+        Self { port, seen, targets }
     }
 
     pub fn address(&self, path: &str) -> String {
@@ -89,6 +93,10 @@ impl Server {
 
     pub fn seen(&self) -> Vec<SeenRequest> {
         self.seen.lock().unwrap().clone()
+    }
+
+    pub fn targets(&self) -> Vec<String> {
+        self.targets.lock().unwrap().clone()
     }
 
     /// How often a path was asked for so far, with this query where it has one.

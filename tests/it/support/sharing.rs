@@ -1,7 +1,6 @@
 //! Publishers that share, as text.
 
-use crate::support::{Gate, kinds};
-use tidegate_core::model::{BodyPrints, EventKind, Item, SyncId};
+use crate::support::prelude::*;
 use tidegate_format::parse::{self, Limits};
 use tidegate_judge::record::{self, Issued, Peers, Verdict};
 
@@ -17,12 +16,11 @@ pub const RELATED: &str =
     "<sx:sharing><sx:related link=\"http://x.example/all\" type=\"complete\"/></sx:sharing>";
 
 pub fn sync(id: &str, updates: u32, history: &[(u32, &str, u32)], inner: &str) -> String {
-    let history: String = history
-        .iter()
-        .map(|(sequence, by, minute)| {
-            format!("<sx:history sequence=\"{sequence}\" when=\"2026-01-01T00:{minute:02}:00Z\" by=\"{by}\"/>")
-        })
-        .collect();
+    let update = |(sequence, by, minute): &(u32, &str, u32)| {
+        let when = format!("2026-01-01T00:{minute:02}:00Z");
+        format!("<sx:history sequence=\"{sequence}\" when=\"{when}\" by=\"{by}\"/>")
+    };
+    let history: String = history.iter().map(update).collect();
     format!("<sx:sync id=\"{id}\" updates=\"{updates}\">{history}{inner}</sx:sync>")
 }
 
@@ -53,11 +51,9 @@ impl Shared {
     }
 
     pub fn markup(&self) -> String {
-        format!(
-            "<entry>{}<id>urn:{}</id><title>{}</title><updated>2026-01-01T00:00:00Z</updated>\
-             <content>{}</content></entry>",
-            self.sync, self.id, self.text, self.text
-        )
+        let Self { id, text, sync } = self;
+        let content = format!("{sync}<content>{text}</content></entry>");
+        plain(id, text).replace("</entry>", &content)
     }
 }
 
@@ -67,10 +63,11 @@ pub fn plain(id: &str, text: &str) -> String {
     )
 }
 
-pub fn document(sharing: &str, entries: &[String]) -> String {
+/// A feed in Atom with these entries, and with something in its head.
+pub fn document(head: &str, entries: &[String]) -> String {
     format!(
         "<feed xmlns=\"http://www.w3.org/2005/Atom\" xmlns:sx=\"http://www.microsoft.com/schemas/sse\">\
-         <title>List</title><id>urn:list</id><updated>2026-01-01T00:00:00Z</updated>{sharing}{}</feed>",
+         <title>List</title><id>urn:list</id><updated>2026-01-01T00:00:00Z</updated>{head}{}</feed>",
         entries.concat()
     )
 }
@@ -159,8 +156,5 @@ pub fn bounds(since: &str, until: &str) -> String {
 }
 
 pub fn sharing(since: &str, until: &str) -> String {
-    format!(
-        "<sx:sharing since=\"{since}\" until=\"{until}\"><sx:related link=\"http://x.example/all\" \
-         type=\"complete\"/></sx:sharing>"
-    )
+    RELATED.replace("<sx:sharing", &format!("<sx:sharing since=\"{since}\" until=\"{until}\""))
 }

@@ -1,20 +1,11 @@
 //! One series through the core, and its views against the publisher's last good document.
 
 use super::support;
-use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
+use crate::support::prelude::*;
 use tidegate_core::clock::ManualClock;
-use tidegate_core::model::{
-    Completeness, Deletion, EndpointId, FeedDocument, FeedName, FeedOptions, Format, ItemStatus,
-    Time, VERSIONS_PER_DAY,
-};
 use tidegate_format::parse::{self, Limits};
 use tidegate_format::render::{self, Addresses, Page, ViewKind};
 use tidegate_replay::{self as replay, DocumentOutcome, DocumentReport, ReplayTarget, Series};
-use tidegate_store::{Select, Store, View};
 
 /// So long that nothing ever leaves the sync view: then every current item must be in it.
 const WINDOW: Duration = Duration::from_secs(200 * 366 * 86_400);
@@ -32,6 +23,12 @@ pub struct Compared {
     /// Of those, items that bear an id that their publisher has changed since.
     pub renamed: usize,
     pub tombstones: usize,
+}
+
+impl Compared {
+    fn note(&mut self, difference: String) {
+        self.differences.push(difference);
+    }
 }
 
 /// Takes a series in up to its last good document and compares the views. `None` where no document of the series can be
@@ -74,11 +71,9 @@ impl Wanted {
         if document.completeness != Completeness::Full || document.entries.is_empty() {
             return None;
         }
-        let mut entries: Vec<_> = own(&document)
-            .into_iter()
-            .zip(&document.entries)
-            .map(|((_, title), entry)| (entry.native_id.as_deref().map(str::to_owned), title))
-            .collect();
+        let read = own(&document).into_iter().zip(&document.entries);
+        let id = |entry: &Entry<'_>| entry.native_id.as_deref().map(str::to_owned);
+        let mut entries: Vec<_> = read.map(|((_, title), entry)| (id(entry), title)).collect();
         // A foreign reading of the titles, and of the ids where the format has them as readers see
         // them: RSS 1.0 and 0.90 name their items by `rdf:about`, which feed-rs does not read.
         let foreign = foreign(&decoded.text).filter(|foreign| foreign.len() == entries.len());
@@ -165,10 +160,9 @@ fn former_ids(lines: &[DocumentReport]) -> BTreeMap<String, BTreeSet<String>> {
     let mut former: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for line in lines {
         let line = serde_json::to_value(line).unwrap();
-        for event in line["events"].as_array().unwrap() {
-            if let ("rekeyed", Value::String(old)) =
-                (event["kind"].as_str().unwrap(), &event["old_native_id"])
-            {
+        let events = line["events"].as_array().unwrap().iter();
+        for event in events.filter(|event| event["kind"] == "rekeyed") {
+            if let Some(old) = event["old_native_id"].as_str() {
                 let id = event["sync_id"].as_str().unwrap().to_owned();
                 former.entry(id).or_default().insert(old.trim().to_owned());
             }
@@ -218,11 +212,11 @@ fn compare(wanted: &Wanted, store: &Store, feed: &FeedName, lines: &[DocumentRep
     for (name, text) in [("reader", &reader), ("sync", &sync)] {
         // By XML 1.0 and Namespaces in XML.
         if let Err(flaw) = roxmltree::Document::parse(text) {
-            all.differences.push(format!("the {name} view is not well-formed: {flaw}"));
+            all.note(format!("the {name} view is not well-formed: {flaw}"));
         }
     }
     let (Some(reader), Some(sync)) = (wanted.view(&reader), wanted.view(&sync)) else {
-        all.differences.push("a view cannot be read".to_owned());
+        all.note("a view cannot be read".to_owned());
         return all;
     };
     reader_view(wanted, &current, &reader, &former_ids(lines), &mut all);
@@ -239,17 +233,16 @@ fn reader_view(
     all: &mut Compared,
 ) {
     let (shown, said) = (reader.len(), wanted.entries.len());
-    if shown != said || current.items.len() != said {
-        let stored = current.items.len();
-        all.differences
-            .push(format!("{shown} items in the reader view, {stored} stored, upstream {said}"));
+    let stored = current.items.len();
+    if shown != said || stored != said {
+        all.note(format!("{shown} items in the reader view, {stored} stored, upstream {said}"));
     }
     let places = reader.iter().zip(&wanted.entries).zip(&current.items);
     for (place, (((shown_id, shown_title), (id, title)), item)) in places.enumerate() {
         // JSON Feed and Atom 0.3 are converted, and feed-rs reads titles of the originals otherwise.
         let converted = matches!(wanted.format, Format::JsonFeed | Format::Atom03);
         if shown_title != title && !converted {
-            all.differences.push(format!("item {place} is titled {shown_title:?}, not {title:?}"));
+            all.note(format!("item {place} is titled {shown_title:?}, not {title:?}"));
         }
         match id {
             Some(id) if shown_id == id => {}
@@ -258,14 +251,11 @@ fn reader_view(
                 if before.is_some_and(|before| before.contains(shown_id.trim())) {
                     all.renamed += 1;
                 } else {
-                    all.differences
-                        .push(format!("item {place} has the id {shown_id:?}, not {id:?}"));
+                    all.note(format!("item {place} has the id {shown_id:?}, not {id:?}"));
                 }
             }
             None if *shown_id == item.published_id && !shown_id.is_empty() => {}
-            None => {
-                all.differences.push(format!("item {place} has the id {shown_id:?}, not its own"))
-            }
+            None => all.note(format!("item {place} has the id {shown_id:?}, not its own")),
         }
     }
 }
@@ -274,8 +264,7 @@ fn reader_view(
 fn sync_view(current: &View, window: &View, reader: &[Read], sync: &[Read], all: &mut Compared) {
     let (shown, stored) = (sync.len(), window.items.len());
     if shown != stored {
-        all.differences.push(format!("{shown} items in the sync view, {stored} stored"));
-        return;
+        return all.note(format!("{shown} items in the sync view, {stored} stored"));
     }
     let here: HashSet<_> = current.items.iter().map(|item| &item.shared.winner.id).collect();
     // The window begins behind the tombstones that were too old to be kept.
@@ -285,24 +274,19 @@ fn sync_view(current: &View, window: &View, reader: &[Read], sync: &[Read], all:
     let mut left: Vec<_> = reader.iter().filter(|said| changed.contains(&said.0)).collect();
     for (said, item) in sync.iter().zip(&window.items) {
         if said.0 != item.published_id {
-            all.differences
-                .push(format!("{:?} is {:?} in the sync view", item.published_id, said.0));
+            all.note(format!("{:?} is {:?} in the sync view", item.published_id, said.0));
         }
         if here.contains(&item.shared.winner.id) {
             match left.iter().position(|one| *one == said) {
-                Some(at) => {
-                    left.swap_remove(at);
-                }
-                None => all
-                    .differences
-                    .push(format!("{said:?} in the sync view is not in the reader view")),
+                Some(at) => drop(left.swap_remove(at)),
+                None => all.note(format!("{said:?} in the sync view is not in the reader view")),
             }
         } else if item.shared.winner.deleted != matches!(item.standing, ItemStatus::Deleted { .. })
         {
-            all.differences.push(format!("{said:?} is deleted by half"));
+            all.note(format!("{said:?} is deleted by half"));
         }
     }
     for missing in left {
-        all.differences.push(format!("{missing:?} is not in the sync view"));
+        all.note(format!("{missing:?} is not in the sync view"));
     }
 }

@@ -1,19 +1,15 @@
 //! Readers that register by rssCloud, as its walkthrough says.
 
 use super::*;
+use crate::support::channel;
 
 const REGISTER: &str = "/rsscloud/pleaseNotify";
 
 /// A publisher's document in RSS, with a cloud of its own.
 fn rss(posts: usize) -> String {
-    let item =
-        |n: usize| format!("<item><title>{n}</title><guid>http://p.example/{n}</guid></item>");
-    let items: String = (1..=posts).rev().map(item).collect();
-    format!(
-        "<rss version=\"2.0\"><channel><title>R</title><link>http://p.example/</link>\
-         <description>d</description><cloud domain=\"p.example\" port=\"80\" path=\"/c\" \
-         registerProcedure=\"\" protocol=\"xml-rpc\"/>{items}</channel></rss>"
-    )
+    let item = |n| format!("<item><title>{n}</title><guid>http://p.example/{n}</guid></item>");
+    let cloud = "<cloud domain=\"p.example\" port=\"80\" path=\"/c\" registerProcedure=\"\" protocol=\"xml-rpc\"/>";
+    channel("R", std::iter::once(cloud.to_owned()).chain((1..=posts).rev().map(item)))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

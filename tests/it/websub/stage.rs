@@ -1,18 +1,14 @@
 //! A publisher, a whole gateway with its hub in front of it, and what subscribers do.
 
 use super::callback::Callback;
-use crate::support::gateways::{Running, configuration, until};
+use crate::support::gateways::{FORM, Running, START, configuration, form, until};
+use crate::support::prelude::*;
 use crate::support::publisher::{Answer, Publisher};
+use crate::support::sharing;
 use http::StatusCode;
-use serde_json::{Value, json};
 use std::ops::{Deref, DerefMut};
-use tidegate_core::model::Time;
-use url::form_urlencoded::Serializer;
 
 pub const PUBLIC: &str = "https://gate.example";
-/// 2026-06-01T00:00:00Z: when the gateway starts.
-const START: i64 = 1_780_272_000;
-pub const FORM: &str = "application/x-www-form-urlencoded";
 
 pub struct Stage {
     gateway: Running,
@@ -42,15 +38,7 @@ fn document(entries: &[&str]) -> String {
              <updated>2026-06-01T00:00:00Z</updated><content>{name}</content></entry>"
         )
     };
-    let entries: String = entries.iter().map(entry).collect();
-    format!(
-        "<feed xmlns=\"http://www.w3.org/2005/Atom\"><id>urn:f</id><title>News</title>\
-         <updated>2026-06-01T00:00:00Z</updated>{entries}</feed>"
-    )
-}
-
-pub fn form(pairs: &[(&str, &str)]) -> String {
-    Serializer::new(String::new()).extend_pairs(pairs).finish()
+    sharing::document("", &entries.iter().map(entry).collect::<Vec<_>>())
 }
 
 impl Stage {
@@ -72,7 +60,7 @@ impl Stage {
         ));
         // It calls private addresses for strangers.
         config.websub.private_callbacks = config.polling.allow_private.clone();
-        let gateway = Running::of(config, Some(Time::from_unix(START))).await;
+        let gateway = Running::of(config, Some(START)).await;
         let mut stage = Self { gateway, publisher: Publisher::start().await, _folder: folder };
         stage.says_text(text);
         stage.add("news").await;

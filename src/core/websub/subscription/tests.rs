@@ -244,6 +244,22 @@ fn gone_twice_is_the_end() {
     assert!(subscription.is_over());
 }
 
+/// Only the operator ends a webhook: whatever it answers, it is told until that arrives.
+#[test]
+fn a_webhook_is_never_given_up() {
+    let mut hook = Subscription { manner: Manner::Webhook, ..active() };
+    hook.active.as_mut().unwrap().until = at(9_999_999);
+    let mut now = at(10);
+    for number in 0..2 * DELIVERIES {
+        let answer =
+            if number % 2 == 0 { CallbackAnswer::to_delivery(410, None) } else { failed(None) };
+        hook.pushed(answer, tick(9), now);
+        let (due, duty) = hook.next(tick(9), now).unwrap();
+        assert_eq!(duty, Duty::Deliver, "{number}");
+        now = due;
+    }
+}
+
 #[test]
 fn answers_are_read_as_the_recommendation_says() {
     let heard = |status, body: &[u8], whole| {

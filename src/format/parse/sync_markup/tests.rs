@@ -12,10 +12,8 @@ const HISTORY: &str = "<sx:history sequence=\"1\" by=\"A\"/>";
 
 /// An RSS feed with these items, whose root has these declarations.
 fn rss(declarations: &str, items: &str) -> String {
-    format!(
-        "<rss version=\"2.0\" xmlns:sx=\"{}\"{declarations}><channel>{items}</channel></rss>",
-        ns::SSE
-    )
+    let root = format!("rss version=\"2.0\" xmlns:sx=\"{}\"{declarations}", ns::SSE);
+    format!("<{root}><channel>{items}</channel></rss>")
 }
 
 fn read(text: &str) -> FeedDocument<'_> {
@@ -65,8 +63,8 @@ fn what_is_shared_is_read_in_every_dialect() {
 
 #[test]
 fn the_limits_hold() {
-    let sync =
-        |inside: &str| format!("<sx:sync id=\"i\" updates=\"1\">{HISTORY}{inside}</sx:sync>");
+    let begin = format!("<sx:sync id=\"i\" updates=\"1\">{HISTORY}");
+    let sync = |inside: &str| format!("{begin}{inside}</sx:sync>");
     let own = format!("<item>{}</item>", sync(""));
     let conflicts = format!("<sx:conflicts>{}</sx:conflicts>", own.repeat(CONFLICT_LIMIT + 1));
     for (many, wanted) in [
@@ -102,10 +100,8 @@ fn what_sse_does_not_know_is_kept() {
     assert_eq!((first.extras.sync.attributes.len(), first.extras.updates.len()), (2, 1));
     let mut out = String::new();
     sync_element(&mut out, "sx", None, &first.version, Some(&first.extras), None);
-    assert!(
-        out.contains("<ext:more xmlns:ext=\"urn:e\"/><other xmlns=\"urn:o\"/></sx:sync>"),
-        "{out}"
-    );
+    let kept = "<ext:more xmlns:ext=\"urn:e\"/><other xmlns=\"urn:o\"/></sx:sync>";
+    assert!(out.contains(kept), "{out}");
     assert_eq!(shared(&text(&out)), first);
 }
 
@@ -119,14 +115,12 @@ fn extras(declarations: &str, sync: &str) -> SyncExtras {
 fn what_is_too_much_is_not_gathered() {
     let long = format!(" xmlns:e=\"urn:{}\"", "x".repeat(1_000));
     for (times, is_kept) in [(7, true), (9, false)] {
+        let (element, extended) =
+            (format!("<a>{}</a>", "x".repeat(1_000)), HISTORY.replace("/>", " e:b=\"x\"/>"));
         for sync in [
             format!(">{HISTORY}{}", "<e:a/>".repeat(times)),
-            format!(">{HISTORY}{}", format!("<a>{}</a>", "x".repeat(1_000)).repeat(times)),
-            format!(
-                ">{}",
-                format!("<sx:history sequence=\"1\" by=\"A\" e:b=\"{}\"/>", "x".repeat(10))
-                    .repeat(times)
-            ),
+            format!(">{HISTORY}{}", element.repeat(times)),
+            format!(">{}", extended.repeat(times)),
         ] {
             assert_eq!(!extras(&long, &sync).is_empty(), is_kept, "{sync}");
         }
@@ -159,19 +153,16 @@ fn conflicts_take_no_more_than_a_bound() {
 #[test]
 fn sync_markup_costs_a_document_no_more_than_its_size() {
     use crate::memory;
-    if !memory::is_alone(
-        "parse::sync_markup::tests::sync_markup_costs_a_document_no_more_than_its_size",
-    ) {
+    let name = "sync_markup_costs_a_document_no_more_than_its_size";
+    if !memory::is_alone(&format!("parse::sync_markup::tests::{name}")) {
         return;
     }
-    const SIZE: usize = 8 << 20;
+    const SIZE: usize = 4 << 20;
     for piece in ["<a/>", "<a b='' c='' d='' e='' f=''/>", "<a>x</a>", "&lt;\n", "\n"] {
         let content = piece.repeat(SIZE / piece.len());
         let taken = |head: &str| {
-            let text = format!(
-                "{FEED} xmlns:s='{}'>{head}<entry><id>e</id></entry><x>{content}</x></feed>",
-                ns::SSE
-            );
+            let entry = "<entry><id>e</id></entry>";
+            let text = format!("{FEED} xmlns:s='{}'>{head}{entry}<x>{content}</x></feed>", ns::SSE);
             memory::peak(|| document(&text, None, &Limits::default()).map(drop)).1
         };
         let (without, with) = (taken(""), taken("<s:sharing/>"));

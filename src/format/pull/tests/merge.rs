@@ -60,10 +60,8 @@ fn a_feed_in_no_namespace_is_merged_as_atom() {
         format!("<feed{declared} {SSE}><title>t</title>{entries}</feed>")
     };
     let atom = " xmlns=\"http://www.w3.org/2005/Atom\"";
-    let roots = ["", " xmlns=''"];
-    for (local, incoming) in
-        roots.iter().flat_map(|bare| [(atom, *bare), (*bare, atom), (*bare, *bare)])
-    {
+    let pairs = |bare| [(atom, bare), (bare, atom), (bare, bare)];
+    for (local, incoming) in ["", " xmlns=''"].into_iter().flat_map(pairs) {
         for known in [&[][..], &["i"]] {
             let incoming = feed(incoming, &["i", "j"]);
             let merged = printed(&feed(local, known), &incoming).unwrap();

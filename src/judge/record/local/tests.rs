@@ -100,12 +100,8 @@ impl Bench {
                 true => ItemStatus::Deleted { since: observation.now },
                 false => ItemStatus::Current,
             };
-            draft.put_shared_version(
-                index,
-                item,
-                standing,
-                EventDetails::new(EventKind::Updated, "merged"),
-            );
+            let event = EventDetails::new(EventKind::Updated, "merged");
+            draft.put_shared_version(index, item, standing, event);
             draft.into_verdict(None)
         })
         .await;
@@ -125,10 +121,8 @@ impl Bench {
             sync::update(&mut fork, text(title), stamp(&self.clock, endpoint)).unwrap();
             self.merge(fork).await;
         }
-        let entry = written("ours");
-        let update = change(&id, ItemAct::Update(entry));
         // The third: it knows of `two`, which had won, and not of `one`.
-        self.act(update).await.unwrap();
+        self.act(change(&id, ItemAct::Update(written("ours")))).await.unwrap();
         let mut fork = start;
         pass(&self.clock);
         sync::update(&mut fork, text("of three"), stamp(&self.clock, "three")).unwrap();
@@ -147,13 +141,8 @@ fn text(title: &str) -> Markup {
 }
 
 fn written(title: &str) -> CheckedEntry {
-    let content = Some(format!("The text of {title}"));
-    CheckedEntry::fields(&EntryFields {
-        title: title.to_owned(),
-        content,
-        ..EntryFields::default()
-    })
-    .unwrap()
+    let (title, content) = (title.to_owned(), Some(format!("The text of {title}")));
+    CheckedEntry::fields(&EntryFields { title, content, ..EntryFields::default() }).unwrap()
 }
 
 fn pass(clock: &ManualClock) {

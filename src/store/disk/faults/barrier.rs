@@ -36,13 +36,13 @@ fn no_space() -> io::Error {
 /// Barriers that fail so often, and work from then on.
 pub(super) fn failing(left: &Arc<AtomicUsize>) -> Box<WrapEngine> {
     let left = Arc::clone(left);
-    before_pass(move || {
-        let take = |left: usize| left.checked_sub(1);
-        match left.fetch_update(Ordering::AcqRel, Ordering::Acquire, take) {
-            Ok(_) => Err(no_space()),
-            Err(_) => Ok(()),
-        }
-    })
+    before_pass(move || if is_left(&left) { Err(no_space()) } else { Ok(()) })
+}
+
+/// Takes one of so many, where one is left.
+fn is_left(left: &AtomicUsize) -> bool {
+    let take = |left: usize| left.checked_sub(1);
+    left.fetch_update(Ordering::AcqRel, Ordering::Acquire, take).is_ok()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -176,71 +176,71 @@ async fn a_feed_is_listed_once_that_is_durable() {
 
 /// Wherever a large change breaks off, between any two of its portions, nothing of it is there; where only
 /// its last barrier failed, it may be there whole. So it is in a store that opens itself again, and at another start.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_wide_change_that_breaks_off_is_whole_or_not_there() {
+    const AT_ONCE: usize = 8;
+    let mut before_it = 0;
+    for first in (0..).step_by(AT_ONCE) {
+        let tries: Vec<_> =
+            (first..first + AT_ONCE).map(|failing| tokio::spawn(break_off(failing))).collect();
+        for (failing, tried) in (first..).zip(tries) {
+            let (said, revision) = tried.await.unwrap();
+            before_it += usize::from(matches!(said, Err(CommitError::Store(_))));
+            assert!(revision == Revision(1) || failing >= before_it, "it broke off before");
+            if said.is_ok() {
+                return assert!(before_it > 9, "{before_it} portions are not many");
+            }
+        }
+    }
+}
+
+/// Makes a large change whose barriers fail from the given one on; what was said of it, and the revision that there is then.
+async fn break_off(failing: usize) -> (Result<Committed, CommitError>, Revision) {
     let names: Vec<String> = (0..40).map(|number| format!("a{number:05}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let wide = async |store: &Store, text| {
         store.commit(draft(store).await.items(&names, text).order(&names).done()).await
     };
     let view = async |store: &Store| store.view(&news(), Select::All).await.unwrap().unwrap();
-    let mut before_it = 0;
-    for failing in 0.. {
-        let folder = tempfile::tempdir().unwrap();
-        let passes = Arc::new(AtomicUsize::new(usize::MAX));
-        let passable = passable(Arc::clone(&passes));
-        let mut store = open_with(folder.path(), pauses(1), passable).unwrap();
-        wide(&store, "one").await.unwrap();
-        let before = view(&store).await;
-        assert_eq!(before.items.len(), names.len());
+    let folder = tempfile::tempdir().unwrap();
+    let passes = Arc::new(AtomicUsize::new(usize::MAX));
+    let mut store = open_with(folder.path(), pauses(1), passable(Arc::clone(&passes))).unwrap();
+    wide(&store, "one").await.unwrap();
+    let before = view(&store).await;
+    assert_eq!(before.items.len(), names.len());
 
-        passes.store(failing, Ordering::Release);
-        let said = wide(&store, "two").await;
-        let is_whole = said.is_ok();
-        if let Err(said) = said {
-            assert!(matches!(said, CommitError::Ambiguous(_) | CommitError::Store(_)), "{said:?}");
-            before_it += usize::from(matches!(said, CommitError::Store(_)));
-        }
-        passes.store(usize::MAX, Ordering::Release);
-        if failing % 2 == 0 {
-            until_open(&store).await;
-        } else {
-            drop(store);
-            let engine;
-            (store, engine) = open_raw(folder.path());
-            let marks = beginning_with(&[]);
-            let left = engine.portion(Class::Marks, &marks, KeyOrder::Ascending, 9).unwrap();
-            assert!(left.entries.is_empty(), "something of it is left");
-        }
-
-        let after = view(&store).await;
-        let tail = store.epochs_after(Epoch(0), 9).await.unwrap();
-        assert_eq!(tail.len() as u64, after.state.revision.0);
-        if after.state.revision == Revision(1) {
-            assert!(!is_whole);
-            assert_eq!(after, before);
-        } else {
-            assert!(failing >= before_it, "it broke off before it was whole");
-            assert_eq!((after.state.revision, after.items.len()), (Revision(2), names.len()));
-            let texts = after.items.iter().map(|item| &item.shared.winner.data.xml);
-            assert!(texts.into_iter().all(|text| text == "<entry>two</entry>"));
-        }
-        wide(&store, "three").await.unwrap();
-        assert_eq!(view(&store).await.items.len(), names.len());
-        if is_whole {
-            break;
-        }
+    passes.store(failing, Ordering::Release);
+    let said = wide(&store, "two").await;
+    passes.store(usize::MAX, Ordering::Release);
+    let is_known = matches!(said, Ok(_) | Err(CommitError::Ambiguous(_) | CommitError::Store(_)));
+    assert!(is_known, "{said:?}");
+    if failing.is_multiple_of(2) {
+        until_open(&store).await;
+    } else {
+        drop(store);
+        let engine;
+        (store, engine) = open_raw(folder.path());
+        let marks = beginning_with(&[]);
+        let left = engine.portion(Class::Marks, &marks, KeyOrder::Ascending, 9).unwrap();
+        assert!(left.entries.is_empty(), "something of it is left");
     }
-    assert!(before_it > 9, "{before_it} portions are not many");
-}
 
+    let after = view(&store).await;
+    let tail = store.epochs_after(Epoch(0), 9).await.unwrap();
+    assert_eq!(tail.len() as u64, after.state.revision.0);
+    if after.state.revision == Revision(1) {
+        assert!(said.is_err());
+        assert_eq!(after, before);
+    } else {
+        assert_eq!((after.state.revision, after.items.len()), (Revision(2), names.len()));
+        let mut texts = after.items.iter().map(|item| &item.shared.winner.data.xml);
+        assert!(texts.all(|text| text == "<entry>two</entry>"));
+    }
+    wide(&store, "three").await.unwrap();
+    assert_eq!(view(&store).await.items.len(), names.len());
+    (said, after.state.revision)
+}
 /// Barriers that can be passed so often, and fail from then on.
 fn passable(left: Arc<AtomicUsize>) -> Box<WrapEngine> {
-    before_pass(move || {
-        let take = |left: usize| if left == usize::MAX { Some(left) } else { left.checked_sub(1) };
-        match left.fetch_update(Ordering::AcqRel, Ordering::Acquire, take) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(no_space()),
-        }
-    })
+    before_pass(move || if is_left(&left) { Ok(()) } else { Err(no_space()) })
 }

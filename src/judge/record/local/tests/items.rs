@@ -92,14 +92,8 @@ async fn after_a_purge_and_a_restore_updates_are_counted_on() {
     snapshot.state.gap = Some(Gap { since: until.minus(Duration::from_secs(60)), until });
     let lost = 2 * VERSIONS_PER_DAY;
     let observation = bench.observation(Some(&snapshot));
-    for act in [
-        Act::Change {
-            id: id.clone(),
-            how: ItemAct::Update(written("second")),
-            expected: Some(made.updates),
-        },
-        change(&id, ItemAct::Delete),
-    ] {
+    let (how, expected) = (ItemAct::Update(written("second")), Some(made.updates));
+    for act in [Act::Change { id: id.clone(), how, expected }, change(&id, ItemAct::Delete)] {
         let (verdict, acted) = super::act(&observation, &act).unwrap();
         assert_eq!(acted.updates.value(), 4 + lost + 1);
         let known = &verdict.change.unwrap().known[0];
@@ -115,11 +109,8 @@ async fn each_change_is_one_update_with_its_reason() {
     let id = bench.create("first").await;
     bench.create("other").await;
     let published = bench.item(&id).await.published_id;
-    let update = |expected| Act::Change {
-        id: id.clone(),
-        how: ItemAct::Update(written("changed")),
-        expected,
-    };
+    let how = || ItemAct::Update(written("changed"));
+    let update = |expected| Act::Change { id: id.clone(), how: how(), expected };
     let done = bench.act(update(Some(Count::ONE))).await.unwrap();
     assert_eq!(done.updates.value(), 2);
     assert_eq!(bench.titles().await, ["other", "changed"]);
@@ -147,10 +138,9 @@ async fn each_change_is_one_update_with_its_reason() {
 
     let events = bench.store.events(&bench.feed, 20).await.unwrap();
     let told: Vec<_> = events.iter().map(|e| (e.kind.name(), e.reason.as_str())).collect();
-    assert_eq!(told[0], ("undeleted", "restored here with a new text"));
-    assert_eq!(told[2], ("undeleted", "restored here"));
-    assert_eq!(told[3], ("deleted", "deleted here"));
-    assert_eq!(told[4], ("updated", "changed here"));
+    let anew = ("undeleted", "restored here with a new text");
+    let (gone, back) = (("deleted", "deleted here"), ("undeleted", "restored here"));
+    assert_eq!(told[..5], [anew, gone, back, gone, ("updated", "changed here")]);
     let ticks: Vec<_> = events[..6].iter().map(|event| event.tick.unwrap()).collect();
     assert!(ticks.is_sorted_by(|later, earlier| later > earlier));
     // The algebra's own history: each act by this endpoint, newest first.
@@ -175,11 +165,8 @@ async fn what_others_write_cannot_be_changed_here() {
     bench.act(change(&id, ItemAct::Delete)).await.unwrap();
     let mut snapshot = bench.snapshot().await.unwrap();
     snapshot.known[0].origin = Origin::Observed;
-    for act in [
-        change(&id, ItemAct::Delete),
-        change(&id, ItemAct::Restore(None)),
-        change(&id, ItemAct::Update(written("x"))),
-    ] {
+    for how in [ItemAct::Delete, ItemAct::Restore(None), ItemAct::Update(written("x"))] {
+        let act = change(&id, how);
         let refused = super::super::act(&bench.observation(Some(&snapshot)), &act);
         assert!(matches!(refused, Err(ActError::NotLocal(_))), "{act:?}");
     }

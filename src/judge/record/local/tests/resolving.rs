@@ -66,12 +66,8 @@ async fn a_part_is_resolved_and_the_others_stay() {
     let bench = Bench::new().await;
     let id = bench.contested().await;
     let before = bench.shared(&id).await;
-    let part = Act::Resolve {
-        id: id.clone(),
-        keep: Resolution::Winner,
-        conflicts: Some(vec![0]),
-        expected: None,
-    };
+    let (keep, conflicts) = (Resolution::Winner, Some(vec![0]));
+    let part = Act::Resolve { id: id.clone(), keep, conflicts, expected: None };
     let done = bench.act(part).await.unwrap();
     assert_eq!(done.conflicts, 1);
     let after = bench.shared(&id).await;
@@ -86,11 +82,9 @@ async fn a_page_that_is_old_resolves_nothing() {
     let bench = Bench::new().await;
     let id = bench.contested().await;
     let seen = tag(&bench.shared(&id).await);
-    let act = |tag: &str| Act::Resolve {
-        id: id.clone(),
-        keep: Resolution::Winner,
-        conflicts: None,
-        expected: Some(tag.to_owned()),
+    let act = |tag: &str| {
+        let (keep, expected) = (Resolution::Winner, Some(tag.to_owned()));
+        Act::Resolve { id: id.clone(), keep, conflicts: None, expected }
     };
     // Somebody else's loser comes in, and the winner stays as it was.
     let start = bench.shared(&id).await;

@@ -2,7 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use tidegate_core::xml::ns::{ATOM, FEED_SYNC, SSE};
+use tidegate_core::xml::ns::{ATOM, FEED_SYNC, SSE, XHTML};
 
 fn kept(entry: &CheckedEntry) -> Markup {
     entry.read(Time::from_unix(NOW), tidegate_format::parse::markup_of).unwrap()
@@ -25,13 +25,11 @@ fn an_entry_is_kept_as_it_is_written() {
 
 #[test]
 fn what_bears_no_date_is_dated_in_its_own_terms() {
+    let named = |more| format!("<a:entry{more} xmlns:a='{ATOM}'><a:title>A</a:title></a:entry>");
     for (body, dated) in [
         ("<entry><title>A</title></entry>".to_owned(), "<entry><updated>2026-"),
-        (format!("<a:entry xmlns:a='{ATOM}'><a:title>A</a:title></a:entry>"), "<a:updated>2026-"),
-        (
-            format!("<a:entry\n xmlns='urn:x' xmlns:a='{ATOM}'><a:title>A</a:title></a:entry>"),
-            "<a:updated>2026-",
-        ),
+        (named(""), "<a:updated>2026-"),
+        (named("\n xmlns='urn:x'"), "<a:updated>2026-"),
     ] {
         let markup = kept(&CheckedEntry::atom(&body).unwrap());
         assert!(markup.xml.contains(dated), "{}", markup.xml);
@@ -107,13 +105,7 @@ fn what_xml_or_rfc_4287_forbids_is_refused_at_its_line() {
         ("<content type='html'><p>A</p></content>".to_owned(), 3, "&lt;"),
         ("<content type='xhtml'>A</content>".to_owned(), 3, "<div"),
         ("<content type='xhtml'><div>A</div></content>".to_owned(), 3, "<div"),
-        (
-            "<content type='xhtml'>\n<div xmlns='http://www.w3.org/1999/xhtml'><b>A</b></div> \
-             </content>"
-                .to_owned(),
-            0,
-            "",
-        ),
+        (format!("<content type='xhtml'>\n<div xmlns='{XHTML}'><b>A</b></div> </content>"), 0, ""),
         ("<content src='javascript:x'/>".to_owned(), 3, "src"),
         ("<content src='/a.png' type='image/png'>A</content>".to_owned(), 3, "src"),
         ("<content src='/a.png' type='image/png'/>".to_owned(), 0, ""),
@@ -172,22 +164,14 @@ fn fields_become_an_entry_whatever_stands_in_them() {
     let find = |path: &str| said.iter().find(|f| f.path == path).map(|f| f.value.to_string());
     assert_eq!(find("content").as_deref(), fields.content_html.as_deref());
     assert_eq!(find("category@term").as_deref(), Some("a\" scheme=\"b"));
-    let title = || "A".to_owned();
-    let link = Some("javascript:x".to_owned());
-    let (content, id) = (Some("x".to_owned()), Some("seven".to_owned()));
+    let titled = || EntryFields { title: "A".to_owned(), ..EntryFields::default() };
+    let (link, id) = (Some("javascript:x".to_owned()), Some("seven".to_owned()));
+    let (content, content_html) = (Some("x".to_owned()), Some("x".to_owned()));
     for (fields, why) in [
         (EntryFields::default(), "no title"),
-        (EntryFields { title: title(), link, ..EntryFields::default() }, "no http"),
-        (EntryFields { title: title(), id, ..EntryFields::default() }, "no absolute"),
-        (
-            EntryFields {
-                title: title(),
-                content_html: content.clone(),
-                content,
-                ..EntryFields::default()
-            },
-            "not both",
-        ),
+        (EntryFields { link, ..titled() }, "no http"),
+        (EntryFields { id, ..titled() }, "no absolute"),
+        (EntryFields { content_html, content, ..titled() }, "not both"),
         // What XML cannot hold is not dropped in silence.
         (EntryFields { title: "A\u{0}b".to_owned(), ..EntryFields::default() }, ""),
     ] {
