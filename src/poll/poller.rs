@@ -61,7 +61,7 @@ pub struct Poller {
 }
 
 /// A feed that this gateway polls, or what the store holds of one that another gateway polls.
-type FoundFeed = Result<Arc<FeedCell>, StoredFeed>;
+type CallbackFeed = Result<Arc<FeedCell>, StoredFeed>;
 
 /// The first poll of a feed, which continues even if this is dropped.
 pub struct FirstPoll(oneshot::Receiver<Result<PollResponse, PollError>>);
@@ -185,7 +185,7 @@ impl Poller {
 
     /// Returns the feed of the callback of `token` with the secret of its pushes: its cell if this gateway polls it, or
     /// what the store holds of it if another gateway does.
-    async fn callback(&self, token: &str) -> Option<(FeedName, Option<Secret>, FoundFeed)> {
+    async fn callback(&self, token: &str) -> Option<(FeedName, Option<Secret>, CallbackFeed)> {
         let feed = feed_of_token(token)?;
         if let Some(cell) = self.context.table.live(&feed) {
             let secret = find_secret(&cell.lock().memory.state, token)?;

@@ -336,7 +336,7 @@ mod tests {
         let many = (0..=NAMES_SHOWN).map(|n| access(&format!("r{n}"), &n.to_string(), &["diary"]));
         let said = said(many.collect());
         assert!(said.contains("r19 and 1 more, below") && !said.contains("r20"), "{said}");
-        // It is masked however it is spelled.
+        // A token is masked however it is spelled.
         const OTHER: &str = "Qf7bcdefghijklmnopqrs-tuv_w";
         let both = [TOKEN, OTHER].map(|token| access("ann", token, &[]));
         let readers = known(both.to_vec());

@@ -1,10 +1,8 @@
 use super::{HoleRule, Objection};
-use crate::DAY;
 use crate::rules::Rule;
 
 /// A window that breathes shows older items for a while: what came in at its old end, after all that
-/// is newer, may go from there again. So may what came in among others, within two days and before anything
-/// else comes; and what came in among others, if all that came with it goes.
+/// is newer, may go from there again, and so may several that came in among others and go together.
 pub(super) const RULE: HoleRule = HoleRule {
     rule: Rule { name: "came-late", sentence: "it had come in at the old end, below newer items" },
     objects: |case, place, known| {
@@ -12,12 +10,8 @@ pub(super) const RULE: HoleRule = HoleRule {
         let ledger = &window.input.snapshot.known;
         let was_before = |at: usize| ledger.get(at).is_some_and(|k| k.came < known.came);
         let goes_as_it_came = || !window.older_that_stay(place).any(was_before);
-        let has_come_since = |at: &usize| ledger.get(*at).is_some_and(|k| k.came > known.came);
-        let is_the_last = || {
-            window.input.now.since(known.came) < DAY * 2 && !window.old.iter().any(has_come_since)
-        };
-        let late = window.came_late(place)
-            && (goes_as_it_came() || is_the_last() || window.goes_with_all_that_came(place));
+        let late =
+            window.came_late(place) && (goes_as_it_came() || window.goes_with_all_that_came(place));
         let why = "it had come in below newer items, as a window that breathes shows older ones";
         late.then(|| Objection::settled(why))
     },

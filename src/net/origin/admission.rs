@@ -144,7 +144,7 @@ mod tests {
         {
             assert!(!is_definite(&format!("https://a.example/{more}")), "{more}");
         }
-        // Only what everybody gets may be one.
+        // Only what everybody gets may be a feed.
         let of = |pairs: &[(&'static str, &str)]| {
             let mut all = map(pairs);
             all.entry(header::CONTENT_TYPE)

@@ -289,7 +289,7 @@ mod tests {
         assert!(looks.permits.acquire((&url("http://a/"), client(4)), WAIT).await.is_ok());
         drop((held, others));
         assert_eq!((looks.permits.clients.keys(), looks.permits.sites.keys()), (0, 0));
-        // A site is asked at a pace.
+        // A site is asked at a pace that no client takes from another.
         let (looks, site) = (Looks::new(), url("http://a/"));
         let look =
             async |last: u8| looks.acquire_permit((&site, client(last)), WAIT).await.map(drop);

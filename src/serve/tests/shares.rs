@@ -83,7 +83,8 @@ async fn the_list_of_subscriptions_is_made_once_until_it_says_something_else() {
     site.store.set_record(&record("added", FeedStanding::Active));
     assert!(list().await.contains("/feeds/added"));
     assert_eq!(site.app.metrics.misses.get(), 3);
-    // Of a page, which reads tells how often it is made. The conflicts are told without the ledger.
+    // A page is made once until its feed says something else: what is read for each, and how often. The
+    // conflicts are told without the ledger.
     let json = ("accept", "application/json");
     let html = ("accept", "text/html");
     for (path, accept, class, reads) in [

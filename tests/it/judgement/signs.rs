@@ -33,7 +33,7 @@ fn undated(titles: &[(u32, &str)], address: impl Fn(u32) -> String) -> Vec<Liste
 
 /// Takes in a document until it is held no more, and tells what came of it.
 async fn settled(gate: &mut Gate, items: &[Listed]) -> Vec<EventKind> {
-    for _ in 0..4 {
+    for _ in 0..8 {
         let verdict = gate.later(1).take(&rss(items)).await;
         if verdict.held.is_none() {
             return kinds(&verdict);
