@@ -296,7 +296,9 @@ impl FeedMemory {
         let is_first = self.state.schedule.is_none();
         let known = state.map_or(now, |state| state.updated_at.min(now));
         let schedule = self.schedule(now);
-        let rate = UpdateRate { last_change: schedule.last_change, gap: schedule.gap };
+        // A clock may have been set back while the poll ran.
+        let last_change = schedule.last_change.min(now);
+        let rate = UpdateRate { last_change, gap: schedule.gap };
         let rate = match changed {
             // The feed was never read before, even if polls failed.
             _ if state.is_none() => UpdateRate::since(now),

@@ -122,7 +122,6 @@ impl SupReader {
         request: FetchRequest,
         end: Instant,
     ) -> Result<Option<(SupDocument, FetchRequest, LeadScope)>, FetchError> {
-        let defect = |why| FetchError::Client { what: "read its SUP documents", why };
         let only = self.only.clone();
         let reading = async {
             let fetched = fetch.clone().oneshot(request.clone()).await?;
@@ -131,14 +130,18 @@ impl SupReader {
             // Blocking: the document may list a million feeds.
             let read = move || read_of(&document.bytes, only.as_deref());
             let read = tokio::task::spawn_blocking(read).await;
-            let read = read.map_err(|error| defect(error.to_string()))?;
+            let read = read.map_err(|error| broke_off(error.to_string()))?;
             let read = read.map_err(|error| FetchError::upstream(error.to_string()))?;
             Ok(Some((read, FetchRequest { validators, known_wire, ..request }, fetched.leads)))
         };
-        let reading = catch_panic(reading, || Err(defect(BROKE_OFF.to_owned())));
+        let reading = catch_panic(reading, || Err(broke_off(BROKE_OFF.to_owned())));
         let late = FetchError::Timeout { what: "send its SUP documents", limit: READ_TIME };
         timeout_at(end, reading).await.unwrap_or(Err(late))
     }
+}
+
+const fn broke_off(why: String) -> FetchError {
+    FetchError::Client { what: "read its SUP documents", why }
 }
 
 /// The most SUP documents followed; feeds of further ones are polled individually.
@@ -191,7 +194,9 @@ pub async fn follow(context: Arc<PollContext>, mut reader: SupReader, source: Sh
         reader.keep_only(source.lock().feeds.keys().cloned().collect());
         reader.least = Some(context.settings.load().bounds.min());
         let begun = Instant::now();
-        let read = reader.read(&context.fetch(), context.clock.now()).await;
+        let (fetch, now) = (context.fetch(), context.clock.now());
+        let read = catch_panic(reader.read(&fetch, now), || Err(broke_off(BROKE_OFF.to_owned())));
+        let read = read.await;
         drop((slot, reading));
         let unread = read.as_ref().map_or_else(Some, |news| news.as_ref()?.unread.as_ref());
         if let Some(pause) = unread.and_then(|error| error.pause(&reader.request.url)) {

@@ -12,7 +12,11 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
 /// What is held: what tells it from all else, and its size. What several hold counts once.
-pub(super) type HeldThing = (usize, u64);
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HeldThing {
+    pub(super) id: usize,
+    pub(super) size: u64,
+}
 
 /// How much there is in all, and how much of it one client and one network of clients may hold.
 #[derive(Debug, Clone, Copy, Default)]
@@ -81,24 +85,24 @@ struct HeldThings {
 
 impl HeldThings {
     /// How much more it would be with a thing.
-    fn more(&self, (thing, size): HeldThing) -> u64 {
-        if self.things.contains_key(&thing) { 0 } else { size }
+    fn more(&self, thing: HeldThing) -> u64 {
+        if self.things.contains_key(&thing.id) { 0 } else { thing.size }
     }
 
     fn with(&self, thing: HeldThing) -> u64 {
         self.sum.saturating_add(self.more(thing))
     }
 
-    fn holders(&self, (thing, _): HeldThing) -> usize {
+    fn holders(&self, thing: usize) -> usize {
         self.things.get(&thing).map_or(0, |(_, holders)| *holders)
     }
 
     fn add(&mut self, thing: HeldThing) {
         self.sum = self.with(thing);
-        self.things.entry(thing.0).or_insert((thing.1, 0)).1 += 1;
+        self.things.entry(thing.id).or_insert((thing.size, 0)).1 += 1;
     }
 
-    fn remove(&mut self, (thing, _): HeldThing) {
+    fn remove(&mut self, thing: usize) {
         let Some((size, holders)) = self.things.get_mut(&thing) else { return };
         *holders = holders.saturating_sub(1);
         if *holders == 0 {
@@ -131,7 +135,7 @@ impl BudgetTable {
         let Some(holder) = self.holders.remove(&id) else { return };
         for owner in holder.owners() {
             let held = self.shares.entry(owner).or_default();
-            held.remove(holder.thing);
+            held.remove(holder.thing.id);
             if held.things.is_empty() {
                 self.shares.remove(&owner);
             }
@@ -165,13 +169,13 @@ impl BudgetTable {
             holder.client_wait().filter(|client_wait| *client_wait >= patience && is_other)
         };
         let moves = self.holders.values().filter(|holder| client_wait(holder).is_none());
-        let moving: HashSet<usize> = moves.map(|holder| holder.thing.0).collect();
+        let moving: HashSet<usize> = moves.map(|holder| holder.thing.id).collect();
         let most = |holder: &BudgetHolder| {
             let of = holder.network().and_then(|network| self.shares.get(&network));
             of.map_or(0, |held| held.sum)
         };
         let is_one = |holder: &BudgetHolder| {
-            holder.owners().any(|of| of == owner) && !moving.contains(&holder.thing.0)
+            holder.owners().any(|of| of == owner) && !moving.contains(&holder.thing.id)
         };
         let all = self.holders.iter().filter(|(_, holder)| is_one(holder));
         all.filter_map(|(id, holder)| Some((most(holder), client_wait(holder)?, Reverse(*id))))
@@ -183,11 +187,11 @@ impl BudgetTable {
     /// hold.
     fn largest_network_holder(&self, newcomer: &BudgetHolder) -> Option<u64> {
         let own = newcomer.network().and_then(|network| self.shares.get(&network));
-        let than = own.map_or(newcomer.thing.1, |held| held.with(newcomer.thing));
+        let than = own.map_or(newcomer.thing.size, |held| held.with(newcomer.thing));
         let all = self.shares.get(&ShareOwner::All)?;
         let alone = |held: &HeldThings| -> u64 {
             let things = held.things.iter();
-            let its = things.filter(|(thing, (_, holders))| all.holders((**thing, 0)) == *holders);
+            let its = things.filter(|(thing, (_, holders))| all.holders(**thing) == *holders);
             its.map(|(_, (size, _))| *size).fold(0, u64::saturating_add)
         };
         let networks =
@@ -200,8 +204,8 @@ impl BudgetTable {
             let goes = !holder.is_action
                 && holder.connection.is_some()
                 && holder.connection() != newcomer.connection()
-                && held.holders(holder.thing) == all.holders(holder.thing);
-            goes.then_some((*sum, holder.thing.1, Reverse(*id)))
+                && held.holders(holder.thing.id) == all.holders(holder.thing.id);
+            goes.then_some((*sum, holder.thing.size, Reverse(*id)))
         };
         self.holders.iter().filter_map(rank).max().map(|(.., Reverse(id))| id)
     }
@@ -291,7 +295,8 @@ impl Budget {
         is_action: bool,
     ) -> Result<HeldBudget, BudgetEnd> {
         let mut table = locked(&self.table);
-        let thing = (usize::try_from(table.next).unwrap_or(usize::MAX), 1);
+        let id = usize::try_from(table.next).unwrap_or(usize::MAX);
+        let thing = HeldThing { id, size: 1 };
         let newcomer = BudgetHolder { client: Some(client), connection, thing, is_action };
         self.take_from(&mut table, newcomer)
     }

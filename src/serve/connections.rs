@@ -9,7 +9,7 @@
 
 mod activity;
 
-use super::budget::BudgetHolder;
+use super::budget::{BudgetHolder, HeldThing};
 use super::{Budget, BudgetShares, Client, HeldBudget};
 pub(super) use activity::SweepClock;
 pub(super) use activity::{ClientWait, Connection, RequestInFlight, WatchedStream};
@@ -117,8 +117,8 @@ impl Connections {
         [(&self.open, false), (&self.reserve, true)].into_iter().find_map(
             |(budget, is_reserved)| {
                 let connection = Arc::new(Connection::new(Arc::clone(&self.clock), is_reserved));
-                let (thing, own) =
-                    ((Arc::as_ptr(&connection).addr(), 1), Some(Arc::clone(&connection)));
+                let thing = HeldThing { id: Arc::as_ptr(&connection).addr(), size: 1 };
+                let own = Some(Arc::clone(&connection));
                 let held =
                     budget.take(BudgetHolder { client, connection: own, thing, is_action: false });
                 Some(ConnectionSlot { connection, _held: held.ok()? })

@@ -16,7 +16,7 @@
 //! a large file has all else beside it.
 
 use super::audience::X_ROBOTS_TAG;
-use super::budget::BudgetHolder;
+use super::budget::{BudgetHolder, HeldThing};
 use super::negotiate::encoding;
 use super::site_service::Unsent;
 use super::{
@@ -197,7 +197,7 @@ pub(super) async fn hold_body(
     let connection = facts.connection.clone();
     let file = response.extensions_mut().remove::<Arc<SpooledFile>>();
     if let Some(file) = file.filter(|_| !facts.is_head()) {
-        let thing = (Arc::as_ptr(&file).addr(), file.len());
+        let thing = HeldThing { id: Arc::as_ptr(&file).addr(), size: file.len() };
         let holder = BudgetHolder { client: Some(facts.client), connection, thing, is_action };
         return match app.file_bodies.take(holder) {
             Ok(held) => response.map(|_| Body::new(Unsent::of_file(file, held))),
@@ -223,8 +223,8 @@ pub(super) fn count_bytes(
     is_action: bool,
     whole: Bytes,
 ) -> Result<Body, BudgetEnd> {
-    let length = u64::try_from(whole.len()).unwrap_or(u64::MAX);
-    let thing = (whole.as_ptr().addr(), length);
+    let size = u64::try_from(whole.len()).unwrap_or(u64::MAX);
+    let thing = HeldThing { id: whole.as_ptr().addr(), size };
     let holder = BudgetHolder { client: Some(client), connection, thing, is_action };
     // An action was carried out, or refused: "ask again soon" would be untrue.
     let held = match is_action {

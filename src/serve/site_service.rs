@@ -308,7 +308,7 @@ impl http_body::Body for Unsent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::{Budget, BudgetHolder, BudgetShares};
+    use crate::budget::{Budget, BudgetHolder, BudgetShares, HeldThing};
     use http_body_util::BodyExt as _;
     use std::time::Duration;
 
@@ -316,7 +316,7 @@ mod tests {
     async fn a_document_is_held_until_its_last_byte_has_gone() {
         let shares = BudgetShares { all: 1 << 20, each: 1 << 20, network: 1 << 20 };
         let (budget, whole) = (Budget::new(shares, Duration::ZERO), Bytes::from(vec![0; 40_000]));
-        let thing = (whole.as_ptr().addr(), 40_000);
+        let thing = HeldThing { id: whole.as_ptr().addr(), size: 40_000 };
         let client = Some(crate::tests::client(1));
         let holder = BudgetHolder { client, connection: None, thing, is_action: false };
         let mut body = Unsent::of_memory(whole.clone(), budget.take(holder).unwrap());

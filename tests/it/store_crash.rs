@@ -161,10 +161,10 @@ fn run_until_killed(
         }
         count
     };
-    while lines.next().is_some_and(|line| take(line.unwrap()) < wanted) {}
+    while take(lines.next().expect("the writer ended by itself").unwrap()) < wanted {}
     std::thread::sleep(more);
     writer.kill().unwrap();
-    writer.wait().unwrap();
+    assert_eq!(writer.wait().unwrap().code(), None, "the writer ended by itself");
     for line in lines.map_while(Result::ok) {
         take(line);
     }

@@ -109,6 +109,7 @@ async fn a_feed_is_covered_by_a_poll_that_began_after_its_document_was_read() {
 async fn a_document_that_cannot_be_read_covers_nothing_after_a_while() {
     let mut fixture = Fixture::new(&["a", "b"]);
     fixture.told(&[], false).await;
+    assert_eq!(fixture.wait, LEAST.as_secs());
     let mut waits = Vec::new();
     for failure in 1..=5 {
         let wanted = fixture.reads(Err(status_error(500, None))).await;
@@ -162,6 +163,9 @@ async fn a_document_without_feeds_is_forgotten_and_there_are_only_so_many() {
     let (a, b) = (follow("a", DOCUMENT, None), follow("b", DOCUMENT, None));
     let a = follow("a", DOCUMENT, a);
     let listed = |source: &SharedSource| source.lock().end_cover("").feeds.len();
+    // Both feeds have the same id.
+    let first = Arc::clone(&b.as_ref().unwrap().document.source);
+    assert_eq!(listed(&first), 2);
     let mut many = Vec::new();
     for n in 1..MAX_DOCUMENTS {
         many.extend(follow(&format!("f{n}"), &format!("http://h{n}.example/"), None));
@@ -170,11 +174,10 @@ async fn a_document_without_feeds_is_forgotten_and_there_are_only_so_many() {
     assert!(follow("c", "http://more.example/", None).is_none());
     // A feed names another document, and then none is left that names the first.
     drop(a);
+    assert_eq!(listed(&first), 1);
     assert!(follow("b", "http://more.example/", b).is_some(), "it has the place of the first");
     let (address, source) = &begun[0];
     assert_eq!((&**address, listed(source), begun.len()), (DOCUMENT, 0, MAX_DOCUMENTS + 1));
-    // Both feeds have the same id.
-    assert_eq!(listed(&begun[1].1), 1);
 }
 
 /// The document cannot be read: it arrives too slowly, or its host asked for a pause.

@@ -26,7 +26,7 @@ impl Stage {
         Self { budget: Budget::new(shares, PATIENCE), clock, connections }
     }
 
-    fn take(&self, last: u8, at: usize, thing: HeldThing) -> Result<HeldBudget, BudgetEnd> {
+    fn take(&self, last: u8, at: usize, thing: (usize, u64)) -> Result<HeldBudget, BudgetEnd> {
         self.take_for(client(last), at, thing, false)
     }
 
@@ -34,10 +34,11 @@ impl Stage {
         &self,
         client: Client,
         at: usize,
-        thing: HeldThing,
+        (id, size): (usize, u64),
         is_action: bool,
     ) -> Result<HeldBudget, BudgetEnd> {
         let (client, connection) = (Some(client), self.connections.get(at).cloned());
+        let thing = HeldThing { id, size };
         self.budget.take(BudgetHolder { client, connection, thing, is_action })
     }
 
@@ -133,7 +134,8 @@ fn what_frees_nothing_is_not_cut() {
     stage.pass(PATIENCE);
     assert_eq!(stage.take(1, 0, (5, 25)).err(), Some(BudgetEnd::All));
     assert_eq!(stage.cut(), [2]);
-    let holder = BudgetHolder { client: None, connection: None, thing: (5, 25), is_action: true };
+    let thing = HeldThing { id: 5, size: 25 };
+    let holder = BudgetHolder { client: None, connection: None, thing, is_action: true };
     let last = stage.budget.take_anyway(holder);
     assert_eq!(stage.budget.held(), (4, 105), "how an action ended is said");
     drop(last);

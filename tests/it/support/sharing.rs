@@ -52,8 +52,8 @@ impl Shared {
 
     pub fn markup(&self) -> String {
         let Self { id, text, sync } = self;
-        let content = format!("{sync}<content>{text}</content></entry>");
-        plain(id, text).replace("</entry>", &content)
+        let entry = plain(id, text).replacen("<entry>", &format!("<entry>{sync}"), 1);
+        entry.replace("</entry>", &format!("<content>{text}</content></entry>"))
     }
 }
 
