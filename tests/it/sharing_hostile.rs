@@ -35,6 +35,21 @@ async fn a_partial_and_a_complete_feed_may_say_it_differently() {
     assert_eq!(gate.snapshot().await.known.len(), 1);
 }
 
+/// Found by the fuzz target `document`: posts without an id are known by their title.
+#[tokio::test]
+async fn a_plain_post_by_the_name_of_a_shared_one_is_created_once() {
+    let mut gate = Gate::new().await;
+    let post = |sync: &str| format!("<entry>{sync}<title>Taxi</title><content>A</content></entry>");
+    let posts = [post(&sync("x.1", 1, &[(1, "REO", 1)], "")), post("")];
+    for (poll, expected) in [("1", vec![Created, Created]), ("2", vec![]), ("3", vec![])] {
+        let verdict = gate.later(1).take(&document(&format!("<!--{poll}-->"), &posts)).await;
+        assert_eq!(kinds(&verdict), expected, "{poll}");
+    }
+    // Where the shared one alone stays, it takes the place of the plain one.
+    let verdict = gate.later(1).take(&document("", &posts[..1])).await;
+    assert!(!kinds(&verdict).contains(&Created));
+}
+
 #[tokio::test]
 async fn what_was_redacted_does_not_come_back_with_the_complete_feed() {
     let mut gate = Gate::new().await;

@@ -308,14 +308,15 @@ impl<'a> Builder<'a> {
         let Some(entry) = self.open.get(keep).cloned() else { return };
         self.open.truncate(keep);
         self.scope.truncate(entry.scope);
-        if let Some(node) = self.doc.nodes.get(index(entry.node)).copied() {
-            self.dropped.push((index(node.start)..at, node.parent));
-            self.doc.attributes.truncate(index(node.attributes));
-        }
+        self.entry_depth = 0;
+        let Some(node) = self.doc.nodes.get(index(entry.node)).copied() else { return };
+        let range = index(node.start)..at;
+        self.doc.attributes.truncate(index(node.attributes));
         self.doc.nodes.truncate(index(entry.node));
         self.repairs.truncate(self.first_repair);
         self.doc.holes.truncate(self.first_hole);
-        self.entry_depth = 0;
+        self.hole(&range, false);
+        self.dropped.push((range, node.parent));
     }
 
     /// Replaces a piece of the text.

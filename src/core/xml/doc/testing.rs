@@ -145,9 +145,11 @@ pub fn check(text: &str) {
         return;
     }
     let whole = repaired(&built);
-    let again = read(&whole);
+    // quick-xml passes over a byte order mark without counting it.
+    let whole = whole.trim_start_matches('\u{feff}');
+    let again = read(whole);
     assert!(again.findings.flaws.is_empty(), "{:?} in {whole} of {text}", again.findings);
-    assert_eq!(steps(&again.doc), events(&whole), "{whole} of {text}");
+    assert_eq!(steps(&again.doc), events(whole), "{whole} of {text}");
     let names = |doc: &Doc<'_>| -> Vec<String> {
         doc.root().into_iter().flat_map(DocElement::descendants).map(|e| e.text().into()).collect()
     };

@@ -70,6 +70,14 @@ proptest! {
     }
 }
 
+/// Found by the fuzz target `tree`: text behind an entry that is given up, and a byte order mark behind a stray `<`.
+#[test]
+fn what_fuzzing_found_is_read_as_it_is_repaired() {
+    for text in ["<l><<item><item \"\">", "<l><item><b><item>a</l>z", "<\u{feff}<e>"] {
+        check(text);
+    }
+}
+
 #[test]
 fn what_is_plain_has_no_flaw() {
     for (at, piece) in PIECES.lines().take_while(|line| !line.is_empty()).enumerate() {

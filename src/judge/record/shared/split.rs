@@ -87,7 +87,7 @@ pub(in crate::record) fn split_document<'a>(
     let mut slots = Vec::with_capacity(document.entries.len());
     let mut entries = Vec::new();
     let mut shared_now: HashSet<&SyncId> = HashSet::new();
-    let mut claimed: HashSet<String> = HashSet::new();
+    let (mut plain_names, mut claimed) = (HashSet::new(), HashSet::new());
     // Shared items whose entries are plain in this document: they are compared this time.
     let mut compared: HashSet<&SyncId> = HashSet::new();
     for entry in &document.entries {
@@ -104,6 +104,7 @@ pub(in crate::record) fn split_document<'a>(
                 compared.extend(known.map(|known| &known.id));
                 slots.push(EntryOwner::Plain(entries.len()));
                 entries.push(entry.clone());
+                plain_names.insert(shown);
             }
         }
     }
@@ -113,6 +114,8 @@ pub(in crate::record) fn split_document<'a>(
             claimed.insert(same_item::native(entry));
         }
     }
+    // Where a plain entry bears the name as well, the item that was compared until now is that one.
+    claimed.retain(|name| !plain_names.contains(name));
     compared.retain(|id| !shared_now.contains(id));
 
     // What is known, each part in order of sync id.
