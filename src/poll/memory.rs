@@ -296,9 +296,7 @@ impl FeedMemory {
         let is_first = self.state.schedule.is_none();
         let known = state.map_or(now, |state| state.updated_at.min(now));
         let schedule = self.schedule(now);
-        // A clock may have been set back while the poll ran.
-        let last_change = schedule.last_change.min(now);
-        let rate = UpdateRate { last_change, gap: schedule.gap };
+        let rate = stored_rate(schedule, now);
         let rate = match changed {
             // The feed was never read before, even if polls failed.
             _ if state.is_none() => UpdateRate::since(now),
@@ -328,11 +326,10 @@ impl FeedMemory {
     /// Returns the basis for computing the next poll.
     pub fn plan(&self, bounds: Bounds, now: Time) -> FeedSchedule<'_> {
         let schedule = self.state.schedule.as_deref();
-        let rate = |it: &PollSchedule| UpdateRate { last_change: it.last_change, gap: it.gap };
         FeedSchedule {
             feed: &self.state.feed,
             bounds,
-            rate: schedule.map_or(UpdateRate::since(now), rate),
+            rate: schedule.map_or(UpdateRate::since(now), |schedule| stored_rate(schedule, now)),
             half_life: self.state.overlap.half_life,
             hints: schedule.map_or(&NO_HINTS, |schedule| &schedule.hints),
             freshness: schedule.and_then(|schedule| schedule.freshness),
@@ -397,6 +394,11 @@ impl FeedMemory {
         }
         state
     }
+}
+
+/// A future change counts as one of now: the clock may have been set back while a poll ran.
+fn stored_rate(schedule: &PollSchedule, now: Time) -> UpdateRate {
+    UpdateRate { last_change: schedule.last_change.min(now), gap: schedule.gap }
 }
 
 /// The state without poll times, counts and validators. Freshness counts by its magnitude, since it varies slightly

@@ -19,12 +19,12 @@ use super::feeds::FeedPolling;
 use super::politeness::HostRank;
 use super::poller::PollCommand;
 use super::polling::PollContext;
-use super::schedule::PlannedPoll;
+use super::schedule::{Bounds, PlannedPoll};
 use super::sup::FollowedDocuments;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::{FeedName, Time, ToldChange};
+use tidegate_core::model::{FeedName, FeedRecord, Time, ToldChange};
 use tidegate_core::websub::subscriber;
 use tidegate_status::PollResponse;
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -136,6 +136,11 @@ impl PollScheduler {
             Ok(done) => self.finish_poll(*done),
             Err(error) => tracing::error!(%error, "a task of polling broke off"),
         }
+    }
+
+    /// The shortest and longest interval of a feed.
+    fn bounds(&self, record: &FeedRecord) -> Bounds {
+        self.context.settings.load().bounds.of(&record.options)
     }
 
     /// Reads or changes a polled feed; `None` if it is not polled.

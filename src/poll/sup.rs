@@ -205,7 +205,9 @@ pub async fn follow(context: Arc<PollContext>, mut reader: SupReader, source: Sh
         // Pause at least four times as long as the reading took.
         let rest = begun.elapsed() * 4;
         let (wanted, wait) = source.lock().apply_reading(read);
-        context.command(move |it| it.poll_announced(&wanted)).await;
+        if !wanted.feeds.is_empty() {
+            context.command(move |it| it.poll_announced(&wanted)).await;
+        }
         sleep(wait.max(rest)).await;
     }
 }

@@ -221,16 +221,20 @@ mod tests {
         }
         let token = AdminToken::new("correct-horse").unwrap();
         assert!(!format!("{token:?}").contains("horse"));
-        for (admitted, values) in [
-            (true, "Bearer correct-horse|bearer  correct-horse"),
-            (false, "Bearer correct-horse2|Bearer correct-hors|Bearer |Bearer|Basic correct-horse"),
-            (false, "correct-horse|"),
+        for (value, admitted) in [
+            ("Bearer correct-horse", true),
+            ("bearer  correct-horse", true),
+            ("Bearer correct-horse2", false),
+            ("Bearer correct-hors", false),
+            ("Bearer ", false),
+            ("Bearer", false),
+            ("Basic correct-horse", false),
+            ("correct-horse", false),
+            ("", false),
         ] {
-            for value in values.split('|') {
-                let value = HeaderValue::from_static(value);
-                let headers = HeaderMap::from_iter([(header::AUTHORIZATION, value)]);
-                assert_eq!(token.admits(&headers), admitted, "{headers:?}");
-            }
+            let mut headers = HeaderMap::new();
+            headers.insert(header::AUTHORIZATION, HeaderValue::from_static(value));
+            assert_eq!(token.admits(&headers), admitted, "{value:?}");
         }
         let mut twice = HeaderMap::new();
         for _ in 0..2 {

@@ -129,8 +129,9 @@ pub fn slug(address: &str) -> Option<String> {
         Some((stem, ext)) if ext.len() <= 5 && ext.chars().all(char::is_alphanumeric) => stem,
         _ => last,
     };
-    let letters = stem.chars().filter(|c| c.is_alphabetic()).count();
-    let is_name = stem.chars().count() >= NAME_CHARACTERS && letters >= NAME_LETTERS;
+    // Looks no further into a long one.
+    let is_name = stem.chars().nth(NAME_CHARACTERS - 1).is_some()
+        && stem.chars().filter(|c| c.is_alphabetic()).nth(NAME_LETTERS - 1).is_some();
     is_name.then(|| stem.to_lowercase())
 }
 

@@ -342,12 +342,11 @@ impl CandidatePair<'_> {
             return 0;
         }
         let dates = self.sides.dates(self.at, self.known);
-        let apart = dates.0.zip(dates.1).map(|(new, old)| new.since(old).max(old.since(new)));
+        let dates = dates.0.zip(dates.1);
+        let apart = dates.map(|(new, old)| new.since(old).max(old.since(new)));
         // Of days without a time, a shift of an hour makes the next one.
-        let are_days = dates
-            .0
-            .zip(dates.1)
-            .is_some_and(|(new, old)| self.sides.is_day(new) && self.sides.is_day(old));
+        let are_days =
+            dates.is_some_and(|(new, old)| self.sides.is_day(new) && self.sides.is_day(old));
         let another_day = if are_days { ANOTHER_DAY * 2 } else { ANOTHER_DAY };
         match apart {
             _ if is_on_another_page && signs.title == 0 => CONTRADICTED,

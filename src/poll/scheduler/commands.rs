@@ -178,7 +178,7 @@ impl PollScheduler {
     fn bring_forward(&mut self, name: &FeedName) {
         let now = self.context.clock.now();
         let max = self.with_feed(name, |feed| {
-            let max = self.context.settings.load().bounds.of(&feed.record.options).max();
+            let max = self.bounds(&feed.record).max();
             feed.live.next.as_ref().is_some_and(|next| next.at > now.plus(max)).then_some(max)
         });
         if let Some(max) = max.flatten() {

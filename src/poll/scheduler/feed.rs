@@ -208,7 +208,7 @@ impl PollScheduler {
             self.context.hosts.pause(&PauseRequest { address: pause.address.clone(), wait });
         }
         let pending = pending.map(|at| self.context.decisions.by_wall_clock(at, now));
-        let bounds = self.context.settings.load().bounds.of(&record.options);
+        let bounds = self.bounds(&record);
         let next = first.or_else(|| memory.resume(bounds, pending, now));
         // At the last stop, a reader's request had added this feed and awaited its first poll.
         let is_awaited = next.is_none() && record.on_demand.is_some();

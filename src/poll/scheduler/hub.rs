@@ -191,10 +191,7 @@ impl PollScheduler {
             let pushed = |it: &mut HubSubscription| is_own(it).then(|| subscriber::pushed(it, now));
             let told = feed.with_hub(pushed).flatten()?;
             feed.live.told = feed.live.told.max(told);
-            Some(
-                feed.live
-                    .push_pause(self.context.settings.load().bounds.of(&feed.record.options).min()),
-            )
+            Some(feed.live.push_pause(self.bounds(&feed.record).min()))
         });
         if let Some(pause) = pause.flatten() {
             self.poll_soon(name, pause, Duration::ZERO, "its hub told of a change");

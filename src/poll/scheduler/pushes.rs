@@ -25,8 +25,7 @@ impl PollScheduler {
             let pause = self.with_feed(name, |feed| {
                 let told = feed.live.followed.as_mut().map(|it| it.listed(now));
                 feed.live.told = feed.live.told.max(told.unwrap_or_default());
-                feed.live
-                    .push_pause(self.context.settings.load().bounds.of(&feed.record.options).min())
+                feed.live.push_pause(self.bounds(&feed.record).min())
             });
             if let Some(pause) = pause {
                 self.poll_soon(name, pause, Duration::ZERO, "its SUP document lists a change");
@@ -37,8 +36,7 @@ impl PollScheduler {
     /// Polls a feed whose changes are no longer announced. Many may lose what announces them at once, so their polls
     /// are spread.
     pub(super) fn poll_uncovered(&mut self, name: &FeedName, reason: &'static str) {
-        let bounds = self.context.settings.load().bounds;
-        let least = self.with_feed(name, |feed| bounds.of(&feed.record.options).min());
+        let least = self.with_feed(name, |feed| self.bounds(&feed.record).min());
         if let Some(least) = least {
             let spread = Duration::from_secs(phase(name) % least.as_secs().max(1));
             self.poll_soon(name, least, spread, reason);

@@ -186,13 +186,18 @@ impl PollScheduler {
             memory.state.interruptions.note(InterruptionKind::Held, held, now);
         }
         let mut feed = cell.lock();
+        let (record, pause) = (Arc::clone(&feed.record), requested_pause(&feed.record, &result));
         let next = if is_substitute {
             let unasked = || PlannedPoll::new(now, "the publisher was not asked");
             running.planned.take().unwrap_or_else(unasked)
         } else {
-            self.plan_next(&feed, &mut memory, &running, &result, announced_by, now)
+            let next = self.plan_next(&feed, &mut memory, &running, &result, announced_by, now);
+            memory.state.pause = pause.as_ref().map(|pause| HostPause {
+                address: pause.address.clone(),
+                until: now.plus(pause.wait.min(MAX_HOST_PAUSE)),
+            });
+            next
         };
-        let (record, pause) = (Arc::clone(&feed.record), requested_pause(&feed.record, &result));
         let (took, asked_for) = (running.since.elapsed(), running.slot.is_none());
         let note = summarize_poll(&record, running.at, took, asked_for, &result);
         let kind = |failure: &PollFailure| (failure.blame, failure.status);
@@ -229,7 +234,9 @@ impl PollScheduler {
             // The walk may have waited for the feed's first document.
             self.resume_walk(name, Duration::ZERO);
         }
-        answer(running.answers, &Ok(build_response(&record, &result)));
+        if !running.answers.is_empty() {
+            answer(running.answers, &Ok(build_response(&record, &result)));
+        }
     }
 
     /// Records in `memory` how a round ended, and returns when the feed is polled next.
@@ -243,7 +250,7 @@ impl PollScheduler {
         now: Time,
     ) -> PlannedPoll {
         let record = &feed.record;
-        let bounds = self.context.settings.load().bounds.of(&record.options);
+        let bounds = self.bounds(record);
         // Committing may have taken long, and the clock may have been set back meanwhile.
         let answered = result.as_ref().map_or(now, |found| found.answered.min(now));
         let next = match result {
@@ -259,10 +266,6 @@ impl PollScheduler {
             }
             Err(error) => plan_after_failure(memory, record, error, running, (bounds, now)),
         };
-        memory.state.pause = requested_pause(record, result).map(|pause| HostPause {
-            address: pause.address,
-            until: now.plus(pause.wait.min(MAX_HOST_PAUSE)),
-        });
         let retry = result.as_ref().err().map(|error| {
             // An operator's mistake is retried after a restart, which may have been its correction.
             let at = if error.blame() == FetchBlame::Operator { now } else { next.at };

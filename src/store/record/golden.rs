@@ -123,15 +123,21 @@ fn variants_keep_their_numbers() {
         }
     }
     let since = Time::from_unix(0);
-    let left = ItemStatus::Evicted { since, deleted: true };
-    let (gone, out) = (ItemStatus::Deleted { since }, ItemStatus::Redacted { since });
-    let (away, older) = (ItemStatus::Discarded { since }, ItemStatus::Older { since });
-    numbers(&[ItemStatus::Current, ItemStatus::Retired { since }, gone, out, away, left, older]);
+    numbers(&[
+        ItemStatus::Current,
+        ItemStatus::Retired { since },
+        ItemStatus::Deleted { since },
+        ItemStatus::Redacted { since },
+        ItemStatus::Discarded { since },
+        ItemStatus::Evicted { since, deleted: true },
+        ItemStatus::Older { since },
+    ]);
     let feed = Origin::Feed(FeedName::new("news").unwrap());
     numbers(&[Origin::Observed, Origin::Upstream, Origin::Local, feed]);
     use EventKind::*;
-    let last = Discarded;
-    numbers(&[Created, Updated, Deleted, Undeleted, Retired, Returned, Rekeyed, Backfilled, last]);
+    numbers(&[
+        Created, Updated, Deleted, Undeleted, Retired, Returned, Rekeyed, Backfilled, Discarded,
+    ]);
     use Format::*;
     numbers(&[Atom10, Atom03, Rss20, Rss09x, Rss10, Rss090, JsonFeed, Opml, Collection]);
     use Evidence::*;
