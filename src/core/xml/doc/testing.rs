@@ -69,7 +69,9 @@ fn events(text: &str) -> Vec<String> {
         ResolveResult::Bound(namespace) => {
             let spaced = namespace.into_inner().replace(['\t', '\n', '\r'], " ");
             let uri = crate::xml::plain_value(&spaced);
-            shown(scope.classify(&uri), &uri)
+            // The tree knows a namespace without the blanks around its URI.
+            let uri = crate::xml::trim(&uri);
+            shown(scope.classify(uri), uri)
         }
         ResolveResult::Unbound => shown(Ns::None, ""),
         ResolveResult::Unknown(prefix) => panic!("{prefix:?} is not bound in {text}"),
@@ -145,11 +147,9 @@ pub fn check(text: &str) {
         return;
     }
     let whole = repaired(&built);
-    // quick-xml passes over a byte order mark without counting it.
-    let whole = whole.trim_start_matches('\u{feff}');
-    let again = read(whole);
+    let again = read(&whole);
     assert!(again.findings.flaws.is_empty(), "{:?} in {whole} of {text}", again.findings);
-    assert_eq!(steps(&again.doc), events(whole), "{whole} of {text}");
+    assert_eq!(steps(&again.doc), events(&whole), "{whole} of {text}");
     let names = |doc: &Doc<'_>| -> Vec<String> {
         doc.root().into_iter().flat_map(DocElement::descendants).map(|e| e.text().into()).collect()
     };

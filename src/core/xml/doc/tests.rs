@@ -70,10 +70,13 @@ proptest! {
     }
 }
 
-/// Found by the fuzz target `tree`: text behind an entry that is given up, and a byte order mark behind a stray `<`.
+/// Found by the fuzz target `tree`: text behind an entry that is given up, a byte order mark behind a stray `<`, and a
+/// namespace with a line end before it.
 #[test]
 fn what_fuzzing_found_is_read_as_it_is_repaired() {
-    for text in ["<l><<item><item \"\">", "<l><item><b><item>a</l>z", "<\u{feff}<e>"] {
+    let given_up = ["<l><<item><item \"\">", "<l><item><b><item>a</l>z"];
+    let marked = ["<\u{feff}<e>", "<?m?><\u{feff}<e>", "<e><\u{feff}a</e>"];
+    for text in given_up.into_iter().chain(marked).chain(["<a:e xmlns:a=\"\nurn:a\"/>"]) {
         check(text);
     }
 }

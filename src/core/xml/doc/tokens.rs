@@ -39,10 +39,6 @@ impl<'a> Builder<'a> {
     /// Reads on at the byte `at`.
     pub(super) fn restart(&mut self, at: usize) {
         self.at = at;
-        // A byte order mark is no text.
-        while cut(self.doc.text, self.at..self.doc.text.len()).starts_with('\u{FEFF}') {
-            self.at += '\u{FEFF}'.len_utf8();
-        }
         self.pending = None;
     }
 
