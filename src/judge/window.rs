@@ -274,6 +274,13 @@ impl<'a> WindowShift<'a> {
         (0..place).any(|newer| came(newer) < came(place))
     }
 
+    /// Whether items that came later stood on its old side.
+    pub(crate) fn stood_above_newer(&self, place: usize) -> bool {
+        let ledger = &self.input.snapshot.known;
+        let came = |at: usize| ledger.get(*self.old.get(at)?).map(|known| known.came);
+        (place + 1..self.old.len()).any(|older| came(older) > came(place))
+    }
+
     /// Whether others came in with the item in one document, and all of them are gone with it.
     pub(crate) fn goes_with_all_that_came(&self, place: usize) -> bool {
         let ledger = &self.input.snapshot.known;

@@ -85,7 +85,8 @@ pub fn behind_host(plain: &str) -> Option<&str> {
     telling_path(plain.get(plain.find(['/', '?', '#'])?..)?)
 }
 
-fn telling_path(path: &str) -> Option<&str> {
+/// The path of an address without its `/` before, where it says something.
+pub fn telling_path(path: &str) -> Option<&str> {
     Some(path.trim_start_matches('/')).filter(|path| path.len() >= 4)
 }
 

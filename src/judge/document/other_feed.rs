@@ -9,7 +9,7 @@ pub(super) const RULE: DocumentRule = DocumentRule {
     rule: Rule {
         name: OTHER_FEED,
         sentence: "that has none of the last items and is of another site, from a new address, or \
-                   no newer",
+                   older",
     },
     terms: HoldTerms { least: LONG_HOLD, documents: None },
     holds: reason_to_hold,
@@ -21,11 +21,11 @@ fn reason_to_hold(case: &DocumentCase<'_>) -> Option<String> {
     let DocumentCase { window, before } = case;
     let input = &window.input;
     let has_none = window.outgoing == window.old.len() && window.below.is_empty();
-    // What the gateway has seen of it before shows that a new address leads to the same feed.
-    let is_new = has_none && input.moved && input.matching.pairs.len() * 2 < case.found();
+    // What the gateway has seen of it before shows that it is the same feed.
+    let is_strange = has_none && input.matching.pairs.len() * 2 < case.found();
     let is_whole = input.document.completeness == Completeness::Full;
-    let is_other = || has_none && is_whole && (is_another_site(input) || has_other_past(case));
-    if !is_new && !is_other() {
+    let is_other = || is_whole && (is_another_site(input) || has_other_past(case));
+    if !is_strange || !input.moved && !is_other() {
         return None;
     }
     let from = if is_another_site(input) {
@@ -34,20 +34,22 @@ fn reason_to_hold(case: &DocumentCase<'_>) -> Option<String> {
     } else if input.moved {
         "the address is a new one".to_owned()
     } else {
-        "those that are come from the same time or before".to_owned()
+        "those that are come from before".to_owned()
     };
     Some(format!("none of the last {before} items is in it, and {from}"))
 }
 
-/// Whether the document's items are not newer than those of the last one, none of which it has: a
-/// busy feed that turns over its whole window moves on, another feed has a past of its own.
+/// Whether the document's items are older than those of the last one, none of which it has: a busy feed that turns
+/// over its whole window moves on, if only to other posts of the same day; another feed has a past of its own. Fewer
+/// than [`LEAST_SHARE`] items say nothing of either.
 fn has_other_past(case: &DocumentCase<'_>) -> bool {
     let input = &case.window.input;
     let known = |at: &usize| input.snapshot.known.get(*at).and_then(date_of);
     let newest = case.window.old.iter().filter_map(known).max();
     let dates: Vec<Time> = input.document.entries.iter().filter_map(dated).collect();
-    let moved_on = |newest: Time| dates.iter().filter(|date| **date > newest).count();
-    newest.is_some_and(|newest| dates.len() >= LEAST_SHARE && moved_on(newest) * 2 < dates.len())
+    let moved_on = |newest: Time| dates.iter().filter(|date| **date >= newest).count();
+    let are_enough = dates.len().min(case.before) >= LEAST_SHARE;
+    newest.is_some_and(|newest| are_enough && moved_on(newest) * 2 < dates.len())
 }
 
 /// Whether the document says that it belongs to another site than the last one.

@@ -1,7 +1,7 @@
 //! Addresses that a reader can follow, and what of one is only how it is written.
 
 use super::field::{FieldKind, FieldPath};
-use tidegate_core::xml::plain_address::{hostless, plain_link};
+use tidegate_core::xml::plain_address::{hostless, plain_link, telling_path};
 
 /// Elements that lead to the entry.
 pub(super) const LINKS: [&str; 3] = ["link", "atom:link", "url"];
@@ -28,7 +28,14 @@ pub(super) fn looks_like_address(value: &str) -> bool {
 
 /// An address with only what says where it leads: no scheme, host, tracking parameters or signature.
 pub(crate) fn address(value: &str) -> String {
-    unsigned(hostless(value).unwrap_or_else(|| plain_link(value)))
+    let plain = hostless(value).or_else(|| rootless(value));
+    unsigned(plain.unwrap_or_else(|| plain_link(value)))
+}
+
+/// An address that is written from the root of its host, as [`hostless`] makes it of one with a host.
+fn rootless(value: &str) -> Option<String> {
+    let rest = value.trim().strip_prefix('/').filter(|rest| !rest.starts_with('/'))?;
+    Some(telling_path(&plain_link(rest))?.to_owned())
 }
 
 /// Query parameters that sign an address, or say until when it holds.
@@ -71,5 +78,6 @@ mod tests {
         ] {
             assert_eq!(of(one) == of(other), same, "{one}");
         }
+        assert_eq!(address("/a.mp3?id=1"), of("id=1"));
     }
 }

@@ -10,11 +10,15 @@ pub(super) const RULE: NewsRule = NewsRule {
         sentence: "how often it was seen, shared, answered, liked and so on",
     },
     class: NoiseClass::Counters,
-    is_noise: |field, _| match field.kind {
+    is_noise: |field, value| match field.kind {
         FieldKind::Outline if field.is_outline(&OUTLINE_ADDRESSES) => false,
         FieldKind::Element if field.element.starts_with(COMMUNITY) => true,
         FieldKind::Attribute(_) => field.element.contains(COMMUNITY),
-        _ => COUNTERS.iter().any(|parts| field.is_called(parts)),
+        // A country is no count.
+        _ => {
+            COUNTERS.iter().any(|parts| field.is_called(parts))
+                && value.trim_start().starts_with(|first: char| first.is_ascii_digit())
+        }
     },
 };
 

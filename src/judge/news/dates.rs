@@ -13,7 +13,12 @@ pub(super) const RULE: NewsRule = NewsRule {
             FieldKind::Outline => !field.is_outline(&OUTLINE_ADDRESSES),
             _ => false,
         };
-        may_be && (TIMES.iter().any(|parts| field.is_called(parts)) || reads_as_date(value))
+        // A candidate is no date.
+        let is_called = || {
+            TIMES.iter().any(|parts| field.is_called(parts))
+                && value.contains(|c: char| c.is_ascii_digit())
+        };
+        may_be && !field.is_named(&APPOINTMENTS) && (is_called() || reads_as_date(value))
     },
 };
 
@@ -22,6 +27,9 @@ const TIMES: [&[&str]; 2] = [
     &["date", "time", "updated", "published", "modified"],
     &["issued", "created", "valid", "embargo", "lastmod"],
 ];
+
+/// The names of times that an entry is about: readers must hear of an event that was moved.
+const APPOINTMENTS: [&str; 5] = ["startdate", "enddate", "dtstart", "dtend", "deadline"];
 
 /// Whether a whole value is a date-time in one of the forms that feeds use.
 fn reads_as_date(value: &str) -> bool {

@@ -78,9 +78,14 @@ impl<'a> FieldPath<'a> {
             && parts.iter().any(|part| self.local.contains(part))
     }
 
+    /// Whether its name is one of these.
+    pub(super) fn is_named(&self, names: &[&str]) -> bool {
+        names.contains(&self.local.as_str())
+    }
+
     /// Whether it is an attribute of an outline that is called one of these.
     pub(super) fn is_outline(&self, names: &[&str]) -> bool {
-        self.kind == FieldKind::Outline && names.contains(&self.local.as_str())
+        self.kind == FieldKind::Outline && self.is_named(names)
     }
 }
 
@@ -114,11 +119,14 @@ mod tests {
         for (path, value, expected) in [
             ("title", "12", FieldWeight::Text),
             ("description", "2026-11-20T00:00:00Z", FieldWeight::Text),
-            ("pubDate", "x", Noise(Dates)),
-            ("updated", "x", Noise(Dates)),
-            ("dc:date", "x", Noise(Dates)),
-            ("dcterms:modified", "x", Noise(Dates)),
-            ("{http://source.example/}localTime", "x", Noise(Dates)),
+            ("pubDate", "1 May", Noise(Dates)),
+            ("updated", "1", Noise(Dates)),
+            ("dc:date", "1", Noise(Dates)),
+            ("dcterms:modified", "1", Noise(Dates)),
+            ("{http://source.example/}localTime", "12:05", Noise(Dates)),
+            ("{urn:x}candidate", "Ada", FieldWeight::Text),
+            ("{urn:x}country", "Iceland", FieldWeight::Text),
+            ("ev:startdate", "2026-11-20T00:00:00Z", FieldWeight::Text),
             ("{http://x.example/}stamp", "Wed, 22 Apr 2020 02:22:13 +1200", Noise(Dates)),
             ("slash:comments", "4", Noise(Counters)),
             ("thr:total", "4", Noise(Counters)),

@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
 /// The number of the scheme by which fingerprints are made. Whatever makes the same bytes look
 /// different raises it: fingerprints of another scheme are never compared, but made anew from the
 /// bytes (`refresh`), so that no upgrade of the program makes a version.
-pub const SCHEME: u32 = 3;
+pub const SCHEME: u32 = 4;
 
 /// The number of the scheme by which fingerprints are made without what an operator ignores. Another list is another
 /// scheme.
@@ -185,7 +185,7 @@ mod tests {
     fn each_class_leaves_a_trace_of_its_own() {
         use NoiseClass::*;
         for (old, new, class) in [
-            ("<pubDate>a</pubDate>", "<pubDate>b</pubDate>", Dates),
+            ("<pubDate>1 May</pubDate>", "<pubDate>2 May</pubDate>", Dates),
             ("<hits><views>1</views></hits>", "<hits><views>2</views></hits>", Counters),
             ("<guid>a</guid>", "<guid>b</guid>", Ids),
             ("<image>http://e.org/a.png</image>", "<image>http://e.org/b.png</image>", Images),
@@ -238,6 +238,6 @@ mod tests {
     fn fields_that_say_nothing_are_not_there() {
         let count = |fields: &str| with(fields, |entry| fingerprint(entry, &[]).seen.len());
         assert_eq!(count("<title>a</title><description>&lt;p> &lt;/p></description>"), 1);
-        assert_eq!(count("<pubDate>x</pubDate>"), 0);
+        assert_eq!(count("<pubDate>1 May</pubDate>"), 0);
     }
 }

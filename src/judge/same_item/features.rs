@@ -103,6 +103,8 @@ pub(crate) struct TellingText {
     pub(crate) is_full: bool,
     /// Whether it is what an entry without a title says itself.
     pub(super) is_note: bool,
+    /// Whether it is the title.
+    pub(super) is_title: bool,
 }
 
 /// The texts of an entry that tell it from others. An entry without a title has no other name, so that shorter notes
@@ -117,7 +119,8 @@ pub(super) fn telling_texts(entry: &Entry<'_>, ignore: &[Ignore]) -> Vec<Telling
         let is_full = has_units(&text, MIN_TEXT_UNITS);
         if is_full || is_note {
             let (print, is_long) = (hash_text(path, &text), has_units(&text, LONG_TEXT));
-            found.push(TellingText { print, is_long, is_full, is_note });
+            let is_title = path == "title";
+            found.push(TellingText { print, is_long, is_full, is_note, is_title });
         }
     }
     found

@@ -30,7 +30,7 @@ const MIN_WEIGHT: i32 = 4;
 /// How often pairs are assigned: what one pass pairs may be the neighbour that the rule `place` needs in the next.
 const PASSES: usize = 3;
 /// Posts whose dates are as far apart are of two days.
-const ANOTHER_DAY: Duration = Duration::from_secs(20 * 3600);
+pub(super) const ANOTHER_DAY: Duration = Duration::from_secs(20 * 3600);
 /// Posts whose dates are further apart have little to do with each other.
 const NEAR: Duration = Duration::from_secs(14 * 24 * 3600);
 /// What other words on another page, and dates that far apart, take away.

@@ -61,8 +61,12 @@ pub(super) fn add_rows(groups: &Groups, sides: &Sides<'_>, pairs: &mut BTreeMap<
         }
         for (pair, _) in run.into_iter().filter_map(|at| row.get(at)) {
             if let Some(signs) = pairs.get_mut(pair) {
-                // Whatever links and dates say of each.
-                (signs.row, signs.against) = (UNIQUE_WEIGHT, 0);
+                signs.row = UNIQUE_WEIGHT;
+                // Titles alone may be those of a series: each day has its horoscopes. With anything else, it is the
+                // same whatever links and dates say of each.
+                if is_by_date || signs.date + signs.text + signs.address_weight > 0 {
+                    signs.against = 0;
+                }
                 signs.date = signs.date.max(if is_by_date { UNIQUE_WEIGHT } else { 0 });
             }
         }

@@ -74,7 +74,7 @@ pub(super) fn pair_group(sides: &mut Sides<'_>, entries: &[usize], items: &[usiz
         sides.pair(*entry, *item, basis);
         return;
     }
-    pair_by_key(sides, entries, &items, basis, |e| Some(hash_entry(e)), |k| Some(k.bytes));
+    pair_by_key(sides, entries, &items, basis, true, |e| Some(hash_entry(e)), |k| Some(k.bytes));
     // Entries without an id are grouped by their link or title, so that agreeing in it proves nothing: compare the
     // other fields.
     let is_current =
@@ -131,15 +131,17 @@ fn pair_by(
     let of_entry =
         |e: &Entry<'_>| key(e.link.as_deref(), e.title.as_deref().unwrap_or_default(), e.published);
     let of_item = |k: &LedgerEntry| key(k.link.as_deref(), &k.title, k.published);
-    pair_by_key(sides, entries, items, basis, of_entry, of_item);
+    pair_by_key(sides, entries, items, basis, by_date, of_entry, of_item);
 }
 
-/// Pairs the entries and items that are free and have the same key, in order.
+/// Pairs the entries and items that are free and have the same key, in order. `is_sure`: the key tells the next post of
+/// a series from the one that left ([`Sides::is_scroll`]).
 fn pair_by_key<K: Eq + Hash>(
     sides: &mut Sides<'_>,
     entries: &[usize],
     items: &[usize],
     basis: Basis,
+    is_sure: bool,
     of_entry: impl Fn(&Entry<'_>) -> Option<K>,
     of_item: impl Fn(&LedgerEntry) -> Option<K>,
 ) {
@@ -152,7 +154,7 @@ fn pair_by_key<K: Eq + Hash>(
     for at in entries {
         let entry = sides.document.entries.get(*at).filter(|_| sides.is_entry_free(*at));
         let found = entry.and_then(&of_entry).and_then(|key| free.get_mut(&key)?.pop_front());
-        if let Some(known) = found {
+        if let Some(known) = found.filter(|known| is_sure || !sides.is_scroll(*at, *known)) {
             sides.pair(*at, known, basis);
         }
     }

@@ -1,5 +1,6 @@
 //! The two sides of a matching, and what can be seen of an entry beside an item.
 
+use super::pairs::ANOTHER_DAY;
 use super::signs::Basis;
 use super::{MatchedEntry, Matching};
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
@@ -23,6 +24,8 @@ pub(super) struct Sides<'a> {
     /// The first and the last entry that is paired with an item of the last document, and the first
     /// and the last place that such an item had there.
     paired: Option<((usize, usize), (usize, usize))>,
+    /// Whether any are paired by their id.
+    has_ids: bool,
     /// The time of day, in seconds, that so many entries have that it tells nothing.
     day_second: Option<i64>,
 }
@@ -60,6 +63,7 @@ impl<'a> Sides<'a> {
             place,
             old,
             paired: None,
+            has_ids: false,
             day_second: day_second(document),
         }
     }
@@ -83,6 +87,7 @@ impl<'a> Sides<'a> {
         {
             *of_entry = Some((known, basis));
             *of_known = Some(entry);
+            self.has_ids |= basis == Basis::SameId;
             if let Some(place) = self.place(known) {
                 let (entries, places) = self.paired.unwrap_or(((entry, entry), (place, place)));
                 let join = |(first, last): (usize, usize), at| (first.min(at), last.max(at));
@@ -121,8 +126,8 @@ impl<'a> Sides<'a> {
         (is_above_same || is_first) && old_below.is_some() && old_below == new_below
     }
 
-    /// Whether the item left at one end of the feed while the entry came at the other: the next post
-    /// of a series, however like the last one it is.
+    /// Whether the item left at the old end of the feed while the entry came at the new one, or where others kept
+    /// their ids, for a later day: the next post of a series, however like the last one it is.
     pub(super) fn is_scroll(&self, entry: usize, known: usize) -> bool {
         let Some(place) = self.place(known) else { return false };
         if self.old.len() == 1 && self.document.entries.len() == 1 {
@@ -130,13 +135,21 @@ impl<'a> Sides<'a> {
             return self.dates(entry, known) != (None, None);
         }
         let Some((entries, places)) = self.paired else { return false };
-        let came_above = entry < entries.0 && place > places.1;
-        let came_below = entry > entries.1 && place < places.0;
+        let (left_below, left_above) = (place > places.1, place < places.0);
+        let came_above = left_below && entry < entries.0;
+        let came_below = left_above && entry > entries.1;
+        let is_later = self.has_ids && self.is_later(entry, known);
         match self.runs_down() {
-            Some(true) => came_above,
-            Some(false) => came_below,
+            Some(true) => came_above || left_below && is_later,
+            Some(false) => came_below || left_above && is_later,
             None => came_above || came_below,
         }
+    }
+
+    /// Whether the entry is of a later day than the item.
+    fn is_later(&self, entry: usize, known: usize) -> bool {
+        let (new, old) = self.dates(entry, known);
+        new.zip(old).is_some_and(|(new, old)| new.since(old) >= ANOTHER_DAY)
     }
 
     /// Whether the document has its newest entry first, by the dates of its ends.

@@ -8,12 +8,13 @@ pub(super) const RULE: Rule =
 /// Weighs the text of both that says most.
 pub(super) fn weigh(candidate: &CandidatePair<'_>, texts: &[TellingText]) -> u8 {
     let shared = texts.iter().filter(|text| candidate.old.prints.contains(&text.print));
-    let weigh = |TellingText { print, is_long, .. }: &TellingText| {
+    let weigh = |TellingText { print, is_long, is_title, .. }: &TellingText| {
         let own = if *is_long { DISTINCTIVE_WEIGHT } else { UNIQUE_WEIGHT };
         // Whose texts are listed no more cannot be asked who else bears them.
         match candidate.is_own(&Feature::Text(*print)) {
             Some(true) if candidate.is_listed() => own,
-            Some(true) => own - 1,
+            // Nor is a title then a second sign: what was announced long ago is announced again.
+            Some(true) if !is_title => own - 1,
             _ => 0,
         }
     };

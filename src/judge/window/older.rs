@@ -45,7 +45,9 @@ impl WindowShift<'_> {
             };
             (pair.entry, below)
         });
-        below.collect()
+        // One that stands above all of them was posted anew.
+        let is_below = |(_, it): &(usize, ItemBelow)| it.older < shown.len() || shown.is_empty();
+        below.filter(is_below).collect()
     }
 
     /// The items below the reader view that are older than what stood at a place, on whose old side so many items
@@ -66,6 +68,8 @@ impl WindowShift<'_> {
         // Only a full document shows where the window ends.
         let has_end = input.snapshot.state.character.documents > 0;
         let grows = self.direction != Direction::None && self.direction == by_growth(input);
+        // What was learned of the order counts where this document keeps it.
+        let grows = grows && self.is_steady();
         let is_whole = document.completeness == Completeness::Full && !document.lists_changes();
         // A feed that lists everything has no window: an item that goes was deleted, so readers must be shown it first.
         let is_window = !input.is_complete() && document.format != Format::Opml;

@@ -34,7 +34,8 @@ impl<'a> Builder<'a> {
         name: &'a str,
         is_empty: bool,
     ) -> Result<bool, LimitReached> {
-        if !is_name(name) {
+        // No element has this prefix (Namespaces in XML 1.0, section 3).
+        if !is_name(name) || split_name(name).0 == "xmlns" {
             self.is_balanced &= self.is_garbled;
             self.broken(span);
             return Ok(false);
