@@ -76,23 +76,43 @@ fn changed_poll(c: &mut Criterion) {
     let store = Store::on_disk(folder.path(), Some(endpoint.clone()), clock).unwrap();
     let limits = Limits::default();
     let at = |newest: usize| start.plus(Duration::from_secs(600 * newest as u64));
-    let judged = |text: &str, newest: usize| {
+    let commit = |text: &str, newest: usize| {
         let snapshot = runtime.block_on(store.snapshot(&feed)).unwrap();
         let bytes = text.as_bytes();
         let decoded = parse::decode(bytes, Some("application/rss+xml"), &limits).unwrap();
         let document = parse::document(&decoded.text, None, &limits).unwrap();
         let observation =
             testing::observation(&feed, &endpoint, &options, snapshot.as_ref(), at(newest));
-        record::take_in(&observation, &document, BodyPrints::default()).unwrap()
-    };
-    let committed = |newest: usize| {
-        let change = judged(&rss(newest), newest).change.unwrap();
-        runtime.block_on(store.commit(change)).unwrap();
+        let verdict = record::take_in(&observation, &document, BodyPrints::default()).unwrap();
+        runtime.block_on(store.commit(verdict.change.unwrap())).unwrap();
     };
     let view = || runtime.block_on(store.view(&feed, Select::Current)).unwrap().unwrap();
-    let rendered =
-        |view: &View| render::document(&reader_page(view, &addresses(), &HistoryPlace::default()));
-    committed(40);
+    let addresses = Addresses {
+        reader: "https://gate.example/feeds/light".into(),
+        sync: "https://gate.example/feeds/light/sync".into(),
+        complete: "https://gate.example/feeds/light/complete".into(),
+        upstream: "https://light.example/feed".into(),
+        via: Some("https://light.example/feed".into()),
+        ..Addresses::default()
+    };
+    let rendered = |view: &View| {
+        render::document(&Page {
+            container: Container::of(view.state.format),
+            window: None,
+            kind: ViewKind::Reader,
+            dialect: Dialect::Sse,
+            addresses: &addresses,
+            state: &view.state,
+            skeleton: &view.skeleton,
+            items: &view.items,
+            deleted: &[],
+            history: &HistoryPlace::default(),
+            since: None,
+            until: None,
+            expires: None,
+        })
+    };
+    commit(&rss(40), 40);
     let (text, shown) = (rss(41), rendered(&view()));
     let snapshot = runtime.block_on(store.snapshot(&feed)).unwrap();
     let document = parse::document(&text, None, &limits).unwrap();
@@ -130,8 +150,7 @@ fn changed_poll(c: &mut Criterion) {
     let texts: Vec<String> = (41..41 + POLLS).map(rss).collect();
     let began = ticks();
     for (text, newest) in texts.iter().zip(41..) {
-        let change = judged(text, newest).change.unwrap();
-        runtime.block_on(store.commit(change)).unwrap();
+        commit(text, newest);
         black_box(packed(&rendered(&view())).len());
     }
     let each = (ticks() - began) as f64 * 10_000.0 / POLLS as f64;
@@ -147,40 +166,6 @@ fn packed(text: &str) -> Vec<u8> {
     let mut packing = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
     packing.write_all(text.as_bytes()).unwrap();
     packing.finish().unwrap()
-}
-
-fn addresses() -> Addresses {
-    Addresses {
-        reader: "https://gate.example/feeds/light".into(),
-        sync: "https://gate.example/feeds/light/sync".into(),
-        complete: "https://gate.example/feeds/light/complete".into(),
-        upstream: "https://light.example/feed".into(),
-        via: Some("https://light.example/feed".into()),
-        ..Addresses::default()
-    }
-}
-
-/// The reader view of a feed.
-fn reader_page<'a>(
-    view: &'a View,
-    addresses: &'a Addresses,
-    history: &'a HistoryPlace,
-) -> Page<'a> {
-    Page {
-        container: Container::of(view.state.format),
-        window: None,
-        kind: ViewKind::Reader,
-        dialect: Dialect::Sse,
-        addresses,
-        state: &view.state,
-        skeleton: &view.skeleton,
-        items: &view.items,
-        deleted: &[],
-        history,
-        since: None,
-        until: None,
-        expires: None,
-    }
 }
 
 criterion_group!(benches, changed_poll);

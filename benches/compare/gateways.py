@@ -13,10 +13,10 @@ and figures for each change, not throughput. It starts a database of its own and
     memory   memory and what a start takes, by the growth from N to 2N feeds
     upkeep   statements for each feed after a start
 
-Needs PostgreSQL's server with pg_stat_statements (Debian: postgresql, postgresql-contrib).
+Changes and serving have --rounds, each run takes --seconds, --feeds change, and memory is that of --memory-feeds and of
+twice as many. Needs PostgreSQL's server with pg_stat_statements (Debian: postgresql, postgresql-contrib).
 """
 
-import argparse
 import collections
 import contextlib
 import os
@@ -72,10 +72,8 @@ class Database:
 
     def sql(self, text):
         """The first row of a statement, as texts."""
-        command = [self.psql, "-qXAt", "-F", "\t", "-v", "ON_ERROR_STOP=1", self.url, "-c", text]
-        quiet = {**os.environ, "PGOPTIONS": "-c client_min_messages=warning"}
-        said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=quiet).stdout.splitlines()
-        return said[0].split("\t") if said else []
+        rows = stage.psql(self.psql, self.url, text)
+        return rows[0] if rows else []
 
     def space(self, schema):
         """An empty schema; the address of a gateway for it."""
@@ -97,33 +95,25 @@ class Database:
         return collections.Counter(cpu=self.cpu(), **dict(zip(("wal", "statements"), map(float, self.sql(asked)), strict=True)))
 
 
-class Fleet:
+class Fleet(contextlib.ExitStack):
     """A publisher, and gateways on one store that poll it; without a database each has sled."""
 
     def __init__(self, given, base, feeds, interval, entries, share=0.0):
-        self.program, self.base, self.feeds = given.bin, base, feeds
-        self.publisher = publisher.Publisher(documents(entries), share)
+        super().__init__()
+        self.program, self.base, self.feeds, self.gateways = given.bin, base, feeds, []
+        self.folder = self.enter_context(tempfile.TemporaryDirectory(prefix="gateways-"))
+        self.publisher = self.enter_context(publisher.Publisher(documents(entries), share))
         self.polling = measure.polling(f"{interval}s", {f"f{n}": self.publisher.url(n) for n in range(feeds)})
-        self.gateways, self.schema = [], f"space_{secrets.token_hex(4)}"
-
-    def __enter__(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="gateways-")
-        self.url = self.base and self.base.space(self.schema)
-        return self
-
-    def __exit__(self, *_):
-        for gateway in reversed(self.gateways):
-            gateway.end()
-        self.publisher.stop()
-        self.folder.cleanup()
-        if self.base:
-            self.base.sql(f"DROP SCHEMA {self.schema} CASCADE")
+        self.schema = f"space_{secrets.token_hex(4)}"
+        self.url = base and base.space(self.schema)
+        if base:
+            self.callback(base.sql, f"DROP SCHEMA {self.schema} CASCADE")
 
     def add(self):
         """Starts one more gateway, and waits until every feed was polled and each gateway has its part of them."""
         store = f'[store]\nkind = "postgres"\nrequire_standby = false\nurl = "{self.url}"' if self.url else ""
-        folder, begun = tempfile.mkdtemp(dir=self.folder.name), time.monotonic()
-        gateway = measure.Gateway(self.program, folder, f"{store}\n{self.polling}", SERVER, ())
+        folder, begun = tempfile.mkdtemp(dir=self.folder), time.monotonic()
+        gateway = self.enter_context(measure.Gateway(self.program, folder, f"{store}\n{self.polling}", SERVER, ()))
         gateway.began = time.monotonic()
         gateway.start = gateway.began - begun
         self.gateways.append(gateway)
@@ -163,18 +153,6 @@ class Fleet:
         return row
 
 
-def show(title, rows):
-    """A table of rows by their names: each a mapping of columns to numbers."""
-    columns = list(dict.fromkeys(column for row in rows.values() for column in row))
-    lines = [["", *columns]] + [
-        [name, *(f"{row[column]:.4g}" if column in row else "-" for column in columns)] for name, row in rows.items()
-    ]
-    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
-    print(f"\n{title}\n")
-    for cells in lines:
-        print("  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True)), flush=True)
-
-
 def medians(runs):
     """By name, the median of each figure."""
     return {name: {what: statistics.median(row[what] for row in rows) for what in rows[0]} for name, rows in runs.items()}
@@ -201,8 +179,8 @@ def tables(given, base):
                     base.sql("CHECKPOINT")
                 changes[f"{entries} items, {what}"] = fleet.during(given.seconds)
             sizes[f"{entries} items, later"] = size()
-    show(f"A feed of {given.feeds}:", sizes)
-    show("A changed poll of it:", changes)
+    measure.show(f"A feed of {given.feeds}:", sizes)
+    measure.show("A changed poll of it:", changes)
 
 
 def changes(given, base):
@@ -216,7 +194,7 @@ def changes(given, base):
                     # So that images of pages count the same everywhere: none before, all after.
                     base.sql("CHECKPOINT")
                     runs[f"{'postgres' if kind else 'sled'}, {count}"].append(fleet.during(given.seconds))
-    show(f"{given.feeds} feeds of 10 items that change whenever they are asked for, every second; a change:", medians(runs))
+    measure.show(f"{given.feeds} feeds of 10 items that change whenever they are asked for, every second; a change:", medians(runs))
 
 
 def serving(given, base):
@@ -235,7 +213,7 @@ def serving(given, base):
                 if kind:
                     row["statements a second"] = (kind.used()["statements"] - before) / given.seconds
                 runs["postgres" if kind else "sled"].append(row)
-    show(f"A cached document of {documents(10).sizes()[0]} bytes, 48 connections:", medians(runs))
+    measure.show(f"A cached document of {documents(10).sizes()[0]} bytes, 48 connections:", medians(runs))
 
 
 def memory(given, base):
@@ -254,13 +232,13 @@ def memory(given, base):
             row["second starts in s"] = second.start
             fleet.keep_up()
             for name, gateway in (("first", first), ("second", second)):
-                row[f"{name} MB"] = measure.memory(gateway.pid) / 1e6
+                row[f"{name} MB"] = stage.memory(gateway.pid)[0] / 1e6
             rows[f"{feeds} feeds"] = row
     less, more = rows.values()
     rows["growth a feed, millionths"] = {
         what: (more[what] - less[what]) / given.memory_feeds * 1e6 for what in ("second starts in s", "first MB", "second MB")
     }
-    show("Feeds of 10 items that one gateway takes in; then a second one starts:", rows)
+    measure.show("Feeds of 10 items that one gateway takes in; then a second one starts:", rows)
 
 
 def upkeep(given, base):
@@ -277,29 +255,22 @@ def upkeep(given, base):
             rows[f"{entries} items"] = {
                 "at the start": (started - before) / given.feeds, "a minute later": (ended - started) / given.feeds
             }
-    show(f"Statements for each of {given.feeds} feeds, those by the clock among them:", rows)
+    measure.show(f"Statements for each of {given.feeds} feeds, those by the clock among them:", rows)
 
 
 PARTS = {"tables": tables, "changes": changes, "serving": serving, "memory": memory, "upkeep": upkeep}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    for name in ("url", "psql", "data"):
-        parser.add_argument(f"--{name}", help=argparse.SUPPRESS)
-    parser.add_argument("--bin", default="target/dist/tidegate")
-    parser.add_argument("--rounds", type=int, default=5, help="of changes and serving")
-    parser.add_argument("--seconds", type=int, default=15, help="of a run")
-    parser.add_argument("--feeds", type=int, default=600, help="that change")
-    parser.add_argument("--memory-feeds", type=int, default=3000, help="and twice as many")
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all of them")
-    given = parser.parse_args()
+    given = measure.given(
+        url=None, psql=None, data=None, rounds=5, seconds=15, feeds=600, memory_feeds=3000, parts=tuple(PARTS),
+    )
     if not given.url:
         root, script = pathlib.Path(__file__).parents[2], pathlib.Path(__file__).resolve()
         return subprocess.run(["bash", "-euc", STAGE, script, *sys.argv[1:]], cwd=root, check=False).returncode
     base = Database(given)
     print(f"{len(os.sched_getaffinity(0))} processors, load {os.getloadavg()[1]:.1f}, PostgreSQL {base.sql('SHOW server_version')[0]}")
-    for part in given.parts or PARTS:
+    for part in given.parts:
         PARTS[part](given, base)
 
 

@@ -1,5 +1,4 @@
-"""What the comparisons measure with: a gateway on one core, its processor time, memory and disk, wrk, and instructions
-under callgrind."""
+"""What the comparisons measure with: a gateway on one core, its processor time, wrk, and instructions under callgrind."""
 
 import contextlib
 import dataclasses
@@ -51,6 +50,11 @@ def program(name):
     return shutil.which(name, path=path)
 
 
+def given(**usual):
+    """What a comparison was called with, which measures the build that packages are made of."""
+    return stage.given(bin="target/dist/tidegate", **usual)
+
+
 def cores():
     """The cores of the server and of its clients: the same one where there is no other."""
     usable = sorted(os.sched_getaffinity(0))
@@ -68,26 +72,10 @@ def cpu(process):
     return time.clock_gettime((~process << 3) | 2)
 
 
-def memory(process):
-    """Resident memory of a process in bytes."""
-    status = pathlib.Path(f"/proc/{process}/status").read_text()
-    return int(re.search(r"^VmRSS:\s+(\d+) kB", status, re.M).group(1)) * 1024
-
-
 def written(process):
     """Bytes that a process handed to the system to write."""
     counts = pathlib.Path(f"/proc/{process}/io").read_text()
     return int(re.search(r"^wchar: (\d+)", counts, re.M).group(1))
-
-
-def disk(folder):
-    """Bytes that a folder takes on disk; what is deleted meanwhile counts nothing."""
-    total = 0
-    for place, _, names in os.walk(folder):
-        for name in names:
-            with contextlib.suppress(FileNotFoundError):
-                total += os.stat(os.path.join(place, name)).st_blocks * 512
-    return total
 
 
 def spread(values):
@@ -101,6 +89,21 @@ def spread(values):
 def ratio(figures, others):
     """The same of each figure in what the other of its round is."""
     return spread([one / other for one, other in zip(figures, others, strict=True)])
+
+
+def show(title, rows):
+    """A table of rows by their names: each a mapping of columns to numbers, or to numbers with what they are off by."""
+    def written(value):
+        return "{:.4g} ±{:.2g}".format(*value) if isinstance(value, tuple) else f"{value:.4g}"
+
+    columns = list(dict.fromkeys(column for row in rows.values() for column in row))
+    lines = [["", *columns]] + [
+        [name, *(written(row[column]) if column in row else "-" for column in columns)] for name, row in rows.items()
+    ]
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    print(f"\n{title}\n")
+    for cells in lines:
+        print("  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True)), flush=True)
 
 
 def report(path, **what):
@@ -208,11 +211,6 @@ class Gateway(stage.Gateway):
         wrapper.chmod(0o700)
         super().__init__(wrapper, folder, configuration, server)
         self.pid = self.process.pid
-
-    def figures(self):
-        """The values of /metrics by name with labels."""
-        lines = [line.rpartition(" ") for line in self.ask("/metrics").decode().splitlines() if line[0] != "#"]
-        return {name: float(value) for name, _, value in lines}
 
 
 class Connection:

@@ -68,4 +68,4 @@ def passed(servers):
 
 
 if __name__ == "__main__":
-    sys.exit(serving.show(serving.options(__doc__).parse_args(), passed))
+    sys.exit(serving.show(serving.options(), passed))

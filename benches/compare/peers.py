@@ -18,10 +18,9 @@ What counts is the CPU time, user and system, of all that a peer does for it, as
     benches/compare/peers.py --rounds 7                  the table, about five minutes
     benches/compare/peers.py --json target/peers.json    and for plot.py
 
-Installs newsboat from Debian's packages, and feedparser and reader with pip in a folder of their own below target,
-where they are missing and it may."""
+There are --feeds. Installs newsboat from Debian's packages, and feedparser and reader with pip in a folder of their own
+below target, where they are missing and it may."""
 
-import argparse
 import concurrent.futures
 import contextlib
 import gzip
@@ -81,10 +80,10 @@ class Tidegate:
     def read_one(self, connection, feed):
         self.read[feed] = connection.ask("GET", f"/feeds/{feed}", {"accept-encoding": "gzip"})
 
-    def missing(self, number, items):
-        """Those of the items that a peer does not have."""
+    def items(self, number):
+        """The texts of the items of a feed by their ids, as this peer has them."""
         text = html.unescape(gzip.decompress(self.read[f"f{number}"]).decode())
-        return [id for id, content in items.items() if id not in text or content not in text]
+        return {entry.partition("<id>")[2].partition("</id>")[0]: entry for entry in text.split("<entry")[1:]}
 
     def end(self):
         self.gateway.end()
@@ -114,9 +113,8 @@ class Library:
         self.tell("poll")
         return measure.cpu(self.process.pid) - begun
 
-    def missing(self, number, items):
-        has = self.tell(f"items {self.urls[number]}")
-        return [id for id, content in items.items() if content not in has.get(id, "")]
+    def items(self, number):
+        return self.tell(f"items {self.urls[number]}")
 
     def end(self):
         self.process.stdin.close()
@@ -141,11 +139,10 @@ class Newsboat:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    def missing(self, number, items):
+    def items(self, number):
         asked = "SELECT guid, content FROM rss_item WHERE feedurl = ?"
         with contextlib.closing(sqlite3.connect(self.folder / "cache.db")) as cache:
-            has = dict(cache.execute(asked, [self.urls[number]]).fetchall())
-        return [id for id, content in items.items() if content not in has.get(id, "")]
+            return dict(cache.execute(asked, [self.urls[number]]).fetchall())
 
     def end(self):
         pass
@@ -188,15 +185,12 @@ def answer_as(kind, addresses, database):
         print(json.dumps(said), flush=True)
 
 
-def venv(folder):
+def venv():
     """Python with the libraries that are compared, in a folder of its own."""
-    python = pathlib.Path(folder).absolute() / "bin/python"
-    there = [python, "-c", "import feedparser, reader, sgmllib"]
-    if not python.exists() or subprocess.run(there, stderr=subprocess.DEVNULL).returncode != 0:
-        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, *REQUIREMENTS], check=True)
-    return python
+    make = 'source tests/scripts/venv.bash; venv_python peers "import feedparser, reader, sgmllib" "$@"'
+    root = pathlib.Path(__file__).parents[2]
+    made = subprocess.run(["bash", "-c", make, "venv", *REQUIREMENTS], cwd=root, check=True, stdout=subprocess.PIPE, text=True)
+    return root / made.stdout.strip()
 
 
 def check(name, peer, documents, feeds, version):
@@ -204,16 +198,15 @@ def check(name, peer, documents, feeds, version):
     for number in range(feeds):
         feed = f"f{number}"
         numbers = [documents.newest(version), documents.edited(version)]
-        items = {documents.id(feed, n): documents.text(feed, n, version) for n in numbers if n}
-        if missing := peer.missing(number, items):
+        has, wanted = peer.items(number), {documents.id(feed, n): documents.text(feed, n, version) for n in numbers if n}
+        if missing := [id for id, text in wanted.items() if text not in has.get(id, "")]:
             raise RuntimeError(f"{name} has not seen {missing} of {feed}, version {version}")
 
 
 def compare(given, documents):
     """The CPU seconds of each round, by what was found and by peer."""
-    python = venv(given.venv)
-    source, peers, taken = publisher.Publisher(documents), {}, {}
-    with tempfile.TemporaryDirectory() as folder:
+    python, peers, taken = venv(), {}, {}
+    with tempfile.TemporaryDirectory() as folder, publisher.Publisher(documents) as source:
         folder = pathlib.Path(folder)
         urls = [source.url(number) for number in range(given.feeds)]
         try:
@@ -243,31 +236,24 @@ def compare(given, documents):
         finally:
             for peer in peers.values():
                 peer.end()
-            source.stop()
     return taken
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--bin", default="target/dist/tidegate")
-    parser.add_argument("--venv", default="target/peers-venv")
-    parser.add_argument("--feeds", type=int, default=200)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--json", help="a file for plot.py")
-    given = parser.parse_args()
+    given = measure.given(feeds=200, rounds=7, json=None)
     documents = publisher.large(edits=True)
     size, packed = documents.sizes()
-    print(f"{given.feeds} feeds of {size} bytes, {packed} packed; {given.rounds} rounds.\nCPU a feed in µs, user and system,"
-          " and what that is to the gateway in the same round:\nmedians, and half of the distance between the quartiles.\n\n"
-          f"{'feeds are':10} {'peer':11}{'µs a feed':>18}{'ratio':>16}")
-    rows = []
+    rows, shown = [], {}
     for found, peers in compare(given, documents).items():
         for name in ("tidegate", POLLS, "feedparser", "newsboat", "reader"):
             cpu, off = measure.spread([seconds / given.feeds * 1e6 for seconds in peers[name]])
             ratio, around = measure.ratio(peers[name], peers["tidegate"])
             rows.append({"found": found, "peer": name, "cpu": round(cpu, 1), "spread": round(off, 1),
                          "ratio": round(ratio, 2), "ratio_spread": round(around, 2)})
-            print(f"{found:10} {name:11}{cpu:10.0f} ±{off:6.0f}{ratio:9.2f} ±{around:5.2f}", flush=True)
+            shown[f"{found}, {name}"] = {"µs a feed": (cpu, off), "ratio": (ratio, around)}
+    measure.show(f"{given.feeds} feeds of {size} bytes, {packed} packed; {given.rounds} rounds.\nCPU a feed in µs, user and"
+                 " system, and what that is to the gateway in the same round: medians, and half of the distance between\n"
+                 "the quartiles.", shown)
     measure.report(given.json, kind="peers", feeds=given.feeds, rounds=given.rounds, bytes=size, rows=rows)
 
 

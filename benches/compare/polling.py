@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """What polls cost: a gateway against a publisher on many loopback addresses.
 
+    benches/compare/polling.py --feeds 2000 --seconds 8 --runs 2 304 same changing-large
+
 The publisher is a process of its own, pinned to the last processor; the gateway is pinned to the first. Each feed is at
 a loopback address of its own, so that the one request at a time that a host is asked slows no poll. Per poll are
 measured the processor time of the gateway (user and system) and what it handed to the system to write, the requests
-themselves included.
-
-    benches/compare/polling.py --feeds 2000 --seconds 8 --runs 2 304 same changing-large
+themselves included. Runs of --seconds begin --warm seconds after the first poll; a feed is polled every --interval
+seconds, and --share of the polls find a change in those rows that are changing.
 """
 
-import argparse
 import pathlib
 import sys
 import tempfile
@@ -29,32 +29,19 @@ ROWS = {
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--bin", default="target/dist/tidegate")
-    parser.add_argument("--feeds", type=int, default=2000)
-    parser.add_argument("--interval", type=int, default=1, help="seconds between two polls of a feed")
-    parser.add_argument("--seconds", type=float, default=10, help="length of a run")
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--warm", type=float, default=5, help="seconds before the first run")
-    parser.add_argument("--share", type=float, default=0.03, help="of polls that find a change")
-    parser.add_argument("rows", nargs="*", default=["304", "same", "changing"], help=f"{', '.join(ROWS)}")
-    given = parser.parse_args()
+    given = measure.given(feeds=2000, interval=1, seconds=10.0, runs=3, warm=5.0, share=0.03, rows=tuple(ROWS))
     for row in given.rows:
         documents, is_changing, has_tag = ROWS[row]
-        source = publisher.Publisher(documents(), given.share if is_changing else 0.0, has_tag)
-        with tempfile.TemporaryDirectory() as folder:
+        share = given.share if is_changing else 0.0
+        with tempfile.TemporaryDirectory() as folder, publisher.Publisher(documents(), share, has_tag) as source:
             urls = {f"f{n}": source.url(n) for n in range(given.feeds)}
-            gateway = measure.Gateway(given.bin, folder, measure.polling(f"{given.interval}s", urls))
-            try:
+            with measure.Gateway(given.bin, folder, measure.polling(f"{given.interval}s", urls)) as gateway:
                 scale.read_first(source, given.feeds)
                 time.sleep(given.warm)
                 watch = scale.Watch(gateway, source, pathlib.Path(folder), given.interval)
                 for _ in range(given.runs):
                     time.sleep(given.seconds)
                     print(f"{row:16} {scale.spent(watch.sample())}", flush=True)
-            finally:
-                gateway.end()
-                source.stop()
 
 
 if __name__ == "__main__":

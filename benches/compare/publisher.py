@@ -194,7 +194,7 @@ def run(port, core, *server):
     asyncio.run(Server(*server).serve(port))
 
 
-class Publisher:
+class Publisher(stage.Ended):
     """The process, pinned to the last processor. `share` of the requests for a feed find another version;
     without `validators` an answer has no tag, so that the same document is read again and again."""
 
@@ -227,10 +227,6 @@ class Publisher:
         """The seconds between two requests for a feed since this was asked last, sorted."""
         return self.ask("/intervals")
 
-    def wait(self, feeds, seconds):
-        """Waits until so many feeds were asked for; whether they were within so many seconds."""
-        return stage.until(lambda: self.counted()["feeds"] >= feeds, seconds, 0.2)
-
-    def stop(self):
+    def end(self):
         self.process.kill()
         self.process.join()

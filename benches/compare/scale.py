@@ -20,6 +20,7 @@ are the most there may be.
 """
 
 import argparse
+import contextlib
 import itertools
 import pathlib
 import random
@@ -30,9 +31,10 @@ import time
 import measure
 import publisher
 import serving
+import stage
 
-# How long what was begun is waited for before CPU is read, and before memory is read after a restart, in seconds.
-SETTLING, RESTARTED = 0.5, 5
+# How long what was begun is waited for before CPU is read, and after the first polls at least, in seconds.
+SETTLING, INTAKE_SETTLING = 0.5, 5
 # Of a ledger below so many items there are several feeds, each polled once a round: one would grow too much.
 SHORT, COPIES = 1000, 10
 # The most items of a ledger that the configuration allows.
@@ -66,13 +68,13 @@ class Watch:
         now, before = self.totals(), self.before
         self.before, used = now, {name: now[name] - before[name] for name in now}
         lags = [seconds - self.interval for seconds in self.source.intervals()]
-        return {**used, "seconds": used["at"], "at": round(now["at"], 1), "memory": measure.memory(self.gateway.pid),
-                "disk": measure.disk(self.data), "lag": [round(part(lags, share), 3) for share in (0.5, 0.99, 1.0)]}
+        return {**used, "seconds": used["at"], "at": round(now["at"], 1), "memory": stage.memory(self.gateway.pid)[0],
+                "disk": stage.disk(self.data), "lag": [round(part(lags, share), 3) for share in (0.5, 0.99, 1.0)]}
 
 
 def read_first(source, number):
     """Waits until the publisher was asked for so many feeds."""
-    if not source.wait(number, INTAKE):
+    if not stage.until(lambda: source.counted()["feeds"] >= number, INTAKE, 0.2):
         raise RuntimeError(f"of {number} feeds {source.counted()['feeds']} were read in {INTAKE} s")
 
 
@@ -97,12 +99,10 @@ def watched(given, number, folder):
 
     gateway, start = started()
     try:
-        begun, empty = time.monotonic(), measure.memory(gateway.pid)
         read_first(source, number)
-        row = {"feeds": number, "interval": interval, "start": start, "intake": round(time.monotonic() - begun, 1),
-               "intake_cpu": measure.cpu(gateway.pid) / number * 1e6, "empty": empty}
+        row = {"feeds": number, "interval": interval, "start": start, "intake_cpu": measure.cpu(gateway.pid) / number * 1e6}
         # Feeds that were read late are polled again in a hurry.
-        time.sleep(max(RESTARTED, interval))
+        time.sleep(max(INTAKE_SETTLING, interval))
         watch, samples = Watch(gateway, source, folder, interval), []
         while not samples or samples[-1]["at"] < given.seconds:
             time.sleep(min(given.sample, given.seconds))
@@ -112,11 +112,9 @@ def watched(given, number, folder):
         gateway.end()
         gateway, row["restart"] = started()
         row["restart_cpu"] = measure.cpu(gateway.pid)
-        time.sleep(RESTARTED)
-        row["restart_memory"] = measure.memory(gateway.pid)
     finally:
         gateway.end()
-        source.stop()
+        source.end()
     polls, changed, seconds, cpu = (
         sum(sample[name] for sample in samples) for name in ("polls", "changed", "seconds", "cpu")
     )
@@ -141,7 +139,7 @@ def feeds(given):
 def lengthen(connection, source, gateway, folder, names, size, window):
     """Makes the ledgers of some feeds as long as they are to be: CPU, memory and disk for each item."""
     def used():
-        return measure.cpu(gateway.pid) * 1e6, measure.memory(gateway.pid), measure.disk(pathlib.Path(folder) / "data")
+        return measure.cpu(gateway.pid) * 1e6, stage.memory(gateway.pid)[0], stage.disk(pathlib.Path(folder) / "data")
 
     before = used()
     for name in names:
@@ -171,43 +169,39 @@ def polled(connection, gateway, source, names, found):
 
 def items(given):
     window = min(32, *given.sizes)
-    source = publisher.Publisher(publisher.Documents(window, 225, 40))
     ledgers = {
         size: [f"f{COPIES * place + copy}" for copy in range(COPIES if size < SHORT else 1)]
         for place, size in enumerate(given.sizes)
     }
-    urls = {name: source.url(int(name[1:])) for names in ledgers.values() for name in names}
     runs, built = {}, {}
-    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
-        gateway = measure.Gateway(given.bin, folder, ITEMS + measure.polling("24h", urls))
-        connection = measure.Connection(gateway.base)
-        try:
-            for size, names in ledgers.items():
-                built[size] = lengthen(connection, source, gateway, folder, names, size, window)
-            for turn in range(given.rounds + 1):
-                for size in random.Random(turn).sample(given.sizes, len(ledgers)):
-                    names = ledgers[size] * (COPIES // len(ledgers[size]))
-                    for found in ("changed", "not_modified"):
-                        taken = polled(connection, gateway, source, names, found)
-                        # The first round warms up.
-                        if turn > 0:
-                            runs.setdefault((size, found), []).append(taken)
-        finally:
-            connection.close()
-            gateway.end()
-            source.stop()
-    print("µs of CPU a poll by the items in the ledger, and what that is to the shortest in the same round")
-    rows, shortest = [], min(given.sizes)
+    with contextlib.ExitStack() as ends:
+        folder = ends.enter_context(tempfile.TemporaryDirectory(dir=given.folder))
+        source = ends.enter_context(publisher.Publisher(publisher.Documents(window, 225, 40)))
+        urls = {name: source.url(int(name[1:])) for names in ledgers.values() for name in names}
+        configuration = ITEMS + measure.polling("24h", urls)
+        gateway = ends.enter_context(measure.Gateway(given.bin, folder, configuration))
+        connection = ends.enter_context(contextlib.closing(measure.Connection(gateway.base)))
+        for size, names in ledgers.items():
+            built[size] = lengthen(connection, source, gateway, folder, names, size, window)
+        for turn in range(given.rounds + 1):
+            for size in random.Random(turn).sample(given.sizes, len(ledgers)):
+                names = ledgers[size] * (COPIES // len(ledgers[size]))
+                for found in ("changed", "not_modified"):
+                    taken = polled(connection, gateway, source, names, found)
+                    # The first round warms up.
+                    if turn > 0:
+                        runs.setdefault((size, found), []).append(taken)
+    rows, shown, shortest = [], {}, min(given.sizes)
     for size in given.sizes:
         row = {"items": size}
         for found in ("changed", "not_modified"):
             row[found] = measure.spread(runs[size, found])
             row[f"{found}_ratio"] = measure.ratio(runs[size, found], runs[shortest, found])
         rows.append(row)
-        print(f"{size:7}" + "".join(
-            "  {} {:7.0f} ±{:5.0f} {:6.2f} ±{:4.2f}".format(found, *row[found], *row[f"{found}_ratio"])
-            for found in ("changed", "not_modified")
-        ) + "   made with {:.0f} µs of CPU an item, {:.0f} B of memory, {:.0f} B on disk".format(*built[size]), flush=True)
+        cost = dict(zip(("µs an item", "memory an item", "disk an item"), built[size], strict=True))
+        shown[str(size)] = {name: value for name, value in row.items() if name != "items"} | cost
+    measure.show("µs of CPU a poll by the items in the ledger, what that is to the shortest in the same round, and what an item\n"
+                 "took to come there, in µs and bytes", shown)
     return {"rows": rows, "window": window}
 
 

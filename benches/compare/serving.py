@@ -10,10 +10,12 @@ does not.
     benches/compare/serving.py --documents 1,1000    by how many documents of 50 KB are asked for in turn, and over HTTP/2
     benches/compare/serving.py --polls 200           p99 of cached reads beside so many polls a second
 
+So many --connections ask for --seconds in each of the --rounds; --requests are counted under callgrind or asked over
+HTTP/2. Beside reads each feed is polled every --interval seconds, and --changing is the part of polls that bring news.
+
 Installs nginx, wrk and valgrind from Debian's packages where they are missing and it may.
 """
 
-import argparse
 import contextlib
 import gzip
 import pathlib
@@ -127,7 +129,7 @@ def run(given, server, path, headers, connections):
 
 
 def compare(given, servers):
-    runs = {}
+    runs, aims = {}, {path: aim for path, (*_, aim) in servers.paths.items()}
     for turn in range(given.rounds + 1):
         for path, (*what, _) in servers.paths.items():
             for name, server in servers.at.items():
@@ -135,23 +137,22 @@ def compare(given, servers):
                 # The first round warms both up.
                 if turn > 0:
                     runs.setdefault((path, name), []).append(made)
-    print("CPU a request in µs, and what the gateway's is to it in the same round: medians, and half of the distance\n"
-          "between the quartiles.\n\n"
-          f"{'':8}{'server':20}{'µs':>16}{'ratio':>15}{'aim':>6}{'p99 ms':>10}{'a second':>10}")
+    rows = {}
     for (path, name), made in runs.items():
         cpu, ours = ([run.cpu for run in each] for each in (made, runs[path, "tidegate"]))
-        aim = f"{servers.paths[path][2]:6.2f}" if name == "nginx" else " " * 6
-        print(f"{path:8}{name:20}" + "{:9.2f} ±{:5.2f}".format(*measure.spread(cpu))
-              + "{:8.2f} ±{:5.2f}".format(*measure.ratio(ours, cpu)) + aim
-              + f"{measure.spread([run.p99 for run in made])[0]:10.2f}{measure.spread([run.rate for run in made])[0]:10.0f}")
+        rows[f"{path}, {name}"] = {
+            "µs": measure.spread(cpu), "ratio": measure.ratio(ours, cpu), **({"aim": aims[path]} if name == "nginx" else {}),
+            "p99 ms": measure.spread([run.p99 for run in made])[0], "a second": measure.spread([run.rate for run in made])[0],
+        }
+    measure.show("CPU a request in µs, and what the gateway's is to it in the same round: medians, and half of the distance\n"
+                 "between the quartiles.", rows)
 
 
 def instructions(given, servers):
     """Instructions per request on each path."""
-    print(f"{'':8}" + "".join(f"{name:>20}" for name in servers.at))
-    for path, (*what, _) in servers.paths.items():
-        counts = [measure.instructions(server[0], *asked(server, *what), given.requests) for server in servers.at.values()]
-        print(f"{path:8}" + "".join(f"{count:20.0f}" for count in counts), flush=True)
+    measure.show("Instructions a request:", {path: {
+        name: measure.instructions(server[0], *asked(server, *what), given.requests) for name, server in servers.at.items()
+    } for path, (*what, _) in servers.paths.items()})
 
 
 def show(given, build):
@@ -194,7 +195,7 @@ def by_documents(given, number):
         text = f"server {{ {listen} root {servers.folder}; {FAST} default_type application/atom+xml;\n{added(headers)} }}"
         plain, http2 = (f"http://127.0.0.1:{port}" for port in ports)
         nginx = servers.nginx("nginx", text, f"{plain}/feeds/f0")
-        at = {"tidegate": (gateway.pid, gateway.base, gateway.base), "nginx": (nginx, plain, http2)}
+        at, rows = {"tidegate": (gateway.pid, gateway.base, gateway.base), "nginx": (nginx, plain, http2)}, {}
         for path, headers in (("50 KB", {}), ("gzip", {"Accept-Encoding": "gzip"})):
             runs = {}
             for turn in range(given.rounds + 1):
@@ -210,9 +211,10 @@ def by_documents(given, number):
                         runs.setdefault((2, name), []).append(again)
             for version in (1, 2):
                 ours, theirs = (runs[version, name] for name in at)
-                print(f"{number:6} documents, {path:6} HTTP/{version}" + "{:9.2f} ±{:5.2f}".format(*measure.spread(ours))
-                      + "{:9.2f} ±{:5.2f}".format(*measure.spread(theirs))
-                      + "{:8.2f} ±{:5.2f}".format(*measure.ratio(ours, theirs)), flush=True)
+                rows[f"{path}, HTTP/{version}"] = {
+                    **{name: measure.spread(runs[version, name]) for name in at}, "ratio": measure.ratio(ours, theirs)
+                }
+        measure.show(f"CPU a request in µs, {number} documents:", rows)
 
 
 def paced(base, path, seconds):
@@ -230,50 +232,33 @@ def paced(base, path, seconds):
 
 def beside_polls(given, folder):
     """Reads of one feed while no other is polled, and while many are."""
-    source = publisher.Publisher(publisher.large(), given.changing)
     seconds = given.seconds * given.rounds
-    for number in (0, given.polls * given.interval):
-        # The feed that is read has an address of its own, and does not change.
-        urls = {f"f{n}": source.url(n) for n in range(1, number + 1)}
-        own = f'[[feed]]\nname = "feed"\nurl = "{source.url(0)}"\nmin_interval = "24h"\nmax_interval = "24h"\n'
-        text = measure.polling(f"{given.interval}s", urls) + own
-        gateway = measure.Gateway(given.bin, folder / f"gateway-{number}", text)
-        try:
-            gateway.poll("feed")
-            time.sleep(SETTLING * given.interval if number else 1)
-            before, begun = source.counted()["requests"], time.monotonic()
-            delays = paced(gateway.base, "/feeds/feed", seconds)
-            made = measure.wrk(CLIENT_CORE, gateway.pid, f"{gateway.base}/feeds/feed", {}, given.connections, seconds)
-            polls = (source.counted()["requests"] - before) / (time.monotonic() - begun)
-        finally:
-            gateway.end()
-        middle, last = (delays[int(len(delays) * part)] for part in (0.5, 0.99))
-        print(f"{polls:5.0f} polls/s: {PACE} reads/s have a median of {middle:.2f} ms, p99 {last:.2f} ms; "
-              f"as fast as they can {made.rate:.0f}/s, p99 {made.p99:.2f} ms", flush=True)
-    source.stop()
+    with publisher.Publisher(publisher.large(), given.changing) as source:
+        for number in (0, given.polls * given.interval):
+            # The feed that is read has an address of its own, and does not change.
+            urls = {f"f{n}": source.url(n) for n in range(1, number + 1)}
+            own = f'[[feed]]\nname = "feed"\nurl = "{source.url(0)}"\nmin_interval = "24h"\nmax_interval = "24h"\n'
+            text = measure.polling(f"{given.interval}s", urls) + own
+            with measure.Gateway(given.bin, folder / f"gateway-{number}", text) as gateway:
+                gateway.poll("feed")
+                time.sleep(SETTLING * given.interval if number else 1)
+                before, begun = source.counted()["requests"], time.monotonic()
+                delays = paced(gateway.base, "/feeds/feed", seconds)
+                made = measure.wrk(CLIENT_CORE, gateway.pid, f"{gateway.base}/feeds/feed", {}, given.connections, seconds)
+                polls = (source.counted()["requests"] - before) / (time.monotonic() - begun)
+            middle, last = (delays[int(len(delays) * part)] for part in (0.5, 0.99))
+            print(f"{polls:5.0f} polls/s: {PACE} reads/s have a median of {middle:.2f} ms, p99 {last:.2f} ms; "
+                  f"as fast as they can {made.rate:.0f}/s, p99 {made.p99:.2f} ms", flush=True)
 
 
-def options(about):
+def options(**more):
     """What scripts that compare servers are called with."""
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--bin", default="target/dist/tidegate")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--seconds", type=int, default=1, help="of each run")
-    parser.add_argument("--connections", type=int, default=16)
-    parser.add_argument("--instructions", action="store_true")
-    parser.add_argument("--requests", type=int, default=5000, help="that are counted under callgrind")
-    return parser
+    return measure.given(rounds=7, seconds=1, connections=16, instructions=False, requests=5000, **more)
 
 
 def main():
-    parser = options(__doc__)
-    parser.add_argument("--polls", type=int, help="polls a second beside the reads")
-    parser.add_argument("--interval", type=int, default=2, help="seconds between two polls of a feed")
-    parser.add_argument("--changing", type=float, default=1.0, help="the part of polls that bring news")
-    parser.add_argument("--documents", help="numbers of documents, with commas")
-    given = parser.parse_args()
+    given = options(polls=0, interval=2, changing=1.0, documents=None)
     if given.documents:
-        print("CPU a request in µs of the gateway and of nginx, and the ratio")
         for number in given.documents.split(","):
             by_documents(given, int(number))
         return None

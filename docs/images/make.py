@@ -34,7 +34,7 @@ def take(browser, base, out):
 
 
 def main():
-    call = given("bin", "browser", "out")
+    call = given("browser", "out")
     demo = subprocess.Popen(
         [call.bin, "demo", "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )

@@ -42,7 +42,7 @@ class Place:
 
 
 class GoodClient:
-    """Asks for one address again and again, and notes how long each answer took."""
+    """Asks again and again for what `path` answers, and notes how long each answer took."""
 
     def __init__(self, place, source, path, pause=0.05):
         self.place, self.source, self.path, self.pause = place, source, path, pause
@@ -54,12 +54,13 @@ class GoodClient:
         while time.monotonic() < end and not (ended and ended.is_set()):
             began = time.monotonic()
             try:
+                path = self.path()
                 async with asyncio.timeout(REQUEST_WAIT):
-                    status, _ = await self.place.get(self.source, self.path)
+                    status, _ = await self.place.get(self.source, path)
                 if status != 200:
-                    self.faults.append(status)
+                    self.faults.append(f"{path}: {status}")
             except (OSError, TimeoutError) as error:
-                self.faults.append(type(error).__name__)
+                self.faults.append(f"{path}: {type(error).__name__}")
             self.times.append(time.monotonic() - began)
             await asyncio.sleep(self.pause)
 
@@ -111,8 +112,6 @@ def repeated(paths, at_once, headers=""):
         await asyncio.gather(*(one(number) for number in range(at_once)))
 
     return attack
-
-
 
 
 async def large_bodies(place, source, count=20):

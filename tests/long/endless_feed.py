@@ -1,19 +1,17 @@
 """Far more items than a feed keeps are pushed through it: a publisher whose documents turn over.
 
-    endless_feed.py --bin PATH/TO/tidegate [--total N] [--items N] [--listed N] [--pause SECONDS]
+    endless_feed.py --bin PATH/TO/tidegate [--total N] [--items N] [--listed N]
 
 Disk and memory must not follow the number of items that ever were, and the complete view must answer.
 What leaves, who was away and what comes back are `tests/it/evicted.rs`. Exit status 1 where that is not so.
 """
 
-import pathlib
 import subprocess
 import sys
 import tempfile
 import time
 
 import feeds
-import process
 import stage
 
 # Entries that a document has in common with the one before it.
@@ -24,6 +22,8 @@ SPARE_MB = 96
 # What the disk may grow by with each item that left: its stub, several times over until the engine cleans
 # its file, or the store is compacted.
 LEFT_KB = 8
+# The engine frees what was replaced on disk in the background, as between two polls; for so many seconds here.
+PAUSE = 10
 
 
 def document(first, last):
@@ -32,44 +32,29 @@ def document(first, last):
     return stage.atom("endless", (feeds.entry("endless", n, f"What post {n} says.") for n in numbers))
 
 
-def size(folder):
-    """What a folder takes on disk, in megabytes."""
-    files = (path for path in pathlib.Path(folder).rglob("*") if path.is_file())
-    return sum(path.stat().st_blocks * 512 for path in files) >> 20
-
-
 def main():
-    # The engine frees what was replaced on disk in the background, as between two polls.
-    given = stage.given("bin", total=300_000, items=20_000, listed=5_000, pause=10.0)
-
+    given = stage.given(total=300_000, items=20_000, listed=5_000)
     site, faults = stage.Site(), []
-    settings = (
-        "[polling]\nallow_private = true\nmin_interval = \"1h\"\n"
-        f"[publish]\nitems = {given.items}\narchive_entries = 500\narchives = {2 * given.items // 500}\n"
-        f'[[feed]]\nname = "endless"\nurl = "{site.base}/endless.xml"\n'
-    )
+    limits = f"[publish]\nitems = {given.items}\narchive_entries = 500\narchives = {2 * given.items // 500}\n"
+    settings = stage.feeds_of(site, ["endless"]) + limits
     with tempfile.TemporaryDirectory() as root:
         site.documents["/endless.xml"] = document(1, given.listed)
-        gateway = stage.Gateway(given.bin, pathlib.Path(root), settings)
-
+        gateway = stage.Gateway(given.bin, root, settings)
         try:
             gateway.poll("endless")
             half, last = None, given.listed
             while last < given.total:
                 begun, last = time.monotonic(), last + given.listed - SHARED
                 site.documents["/endless.xml"] = document(last - given.listed + 1, last)
-                if held := gateway.poll("endless")["held"]:
-                    raise RuntimeError(f"held: {held}")
+                held = gateway.poll("endless")["held"]
+                stage.check(not held, f"held: {held}")
                 took = time.monotonic() - begun
-                time.sleep(given.pause)
+                time.sleep(PAUSE)
                 state = gateway.feed("endless")["state"]
                 living, left = state["counts"]["living"], state["evicted"]["count"]
-                _, peak = process.memory(gateway.process)
-                disk = size(root)
-                print(
-                    f"{last}: {living} kept, {left} left, {took:.1f} s, peak {peak} MB, disk {disk} MB",
-                    flush=True,
-                )
+                _, peak = gateway.megabytes()
+                disk = stage.disk(root) >> 20
+                print(f"{last}: {living} kept, {left} left, {took:.1f} s, peak {peak} MB, disk {disk} MB", flush=True)
                 if living + left != last:
                     faults.append(f"{last} were published, {living} are kept and {left} left")
                 if living > given.items + 2 * given.listed:
@@ -93,11 +78,9 @@ def main():
             faults.append(f"the gateway did not bear it: {error}")
         finally:
             gateway.end()
-        folder, before = pathlib.Path(root) / "data", size(root)
-        compacted = subprocess.run([given.bin, "compact", "--config", gateway.config, "--data", folder])
-        if compacted.returncode:
-            faults.append(f"the store could not be compacted: {compacted.returncode}")
-        print(f"disk {before} MB, {size(root)} MB once it is compacted")
+        before, compact = stage.disk(root), [given.bin, "compact", "--config", gateway.config, "--data", f"{root}/data"]
+        subprocess.run(compact, check=True)
+        print(f"disk {before >> 20} MB, {stage.disk(root) >> 20} MB once it is compacted")
     return stage.status(faults)
 
 

@@ -1,6 +1,6 @@
 """One hostile client of each kind and a good one, at different loopback addresses.
 
-    hostile_clients.py --bin PATH/TO/tidegate [--nginx PATH/TO/nginx] [--seconds N] [KIND…]
+    hostile_clients.py --bin PATH/TO/tidegate [--nginx PATH/TO/nginx] [--seconds N]
     hostile_clients.py --bin PATH/TO/tidegate --reads
 
 Directly, and where nginx is given both through it as a trusted proxy. The good client's p99 is
@@ -9,7 +9,6 @@ of the largest item and the largest feed: the peak of resident memory must stay 
 took must be given back within a minute. Exit status 1 where one of that is not so.
 """
 
-import argparse
 import asyncio
 import contextlib
 import json
@@ -22,7 +21,6 @@ import time
 import clients
 import feeds
 import nginx_stage
-import process
 import stage
 
 # The good client's p99, in seconds.
@@ -72,7 +70,7 @@ def measure(place, attack, seconds):
     try:
         # It has begun when the good one begins to ask.
         time.sleep(1)
-        good = clients.GoodClient(place, GOOD, "/feeds/small")
+        good = clients.GoodClient(place, GOOD, lambda: "/feeds/small")
         asyncio.run(good.run(seconds))
         return good
     finally:
@@ -84,14 +82,15 @@ def measure(place, attack, seconds):
 def start(program, folder, site, server):
     names = ("small", "large", "item")
     gateway = stage.Gateway(program, folder, stage.feeds_of(site, names), server)
-    end = time.monotonic() + TAKEN_IN
+
+    def is_taken_in(name):
+        try:
+            return gateway.poll(name)
+        except (OSError, RuntimeError) as error:
+            print(f"{name}: {error}", file=sys.stderr)
+
     for name in names:
-        while time.monotonic() < end:
-            try:
-                gateway.poll(name)
-                break
-            except (OSError, RuntimeError) as error:
-                print(f"{name}: {error}", file=sys.stderr)
+        stage.until(lambda: is_taken_in(name), TAKEN_IN)
     return gateway
 
 
@@ -116,12 +115,13 @@ def many_reads(gateway, item):
         ("/feeds/large/about", ""), ("/feeds/large/complete", ""), ("/feeds/large/complete?as=jsonfeed", ""),
         (f"/feeds/large?as-of={now}", ""),
     ):
-        before, _ = process.memory(gateway.process)
-        process.reset_peak(gateway.process)
+        before, _ = gateway.megabytes()
+        # The peak begins anew.
+        pathlib.Path(f"/proc/{gateway.process.pid}/clear_refs").write_text("5")
         answers = asyncio.run(flood(clients.Place(gateway.base), path, headers))
-        _, peak = process.memory(gateway.process)
+        _, peak = gateway.megabytes()
         time.sleep(GIVEN_BACK)
-        after, _ = process.memory(gateway.process)
+        after, _ = gateway.megabytes()
         found = {str(answer): answers.count(answer) for answer in set(answers)}
         line = f"{path}: before {before} MB, peak {peak} MB, after {after} MB, {found}"
         print(line, flush=True)
@@ -132,29 +132,20 @@ def many_reads(gateway, item):
 def hostile(given, gateway, item, places):
     """The good client beside each kind; yields where it waits too long."""
     for kind, attack in kinds(item).items():
-        if given.kinds and kind not in given.kinds:
-            continue
         for way, place in places.items():
             good = measure(place, attack, given.seconds)
-            now, peak = process.memory(gateway.process)
+            now, peak = gateway.megabytes()
             line = (
                 f"{kind}, {way}: p99 {good.p99() * 1000:.0f} ms of {len(good.times)}, "
                 f"{len(good.faults)} failed, memory {now} MB, peak {peak} MB"
             )
             print(line, flush=True)
             if good.p99() > P99 or good.faults:
-                yield f"{line} {sorted(set(map(str, good.faults)))}"
+                yield f"{line} {sorted(set(good.faults))}"
 
 
 def main():
-    arguments = argparse.ArgumentParser()
-    arguments.add_argument("--bin", required=True)
-    arguments.add_argument("--nginx")
-    arguments.add_argument("--seconds", type=float, default=20)
-    arguments.add_argument("--reads", action="store_true")
-    arguments.add_argument("kinds", nargs="*")
-    given = arguments.parse_args()
-
+    given = stage.given(nginx=None, seconds=20.0, reads=False)
     site, faults = stage.Site(), []
     site.documents["/small.xml"] = feeds.plain("small", 20)
     site.documents["/large.xml"] = feeds.plain("large", ENTRIES)
@@ -164,16 +155,15 @@ def main():
         port = stage.free_port()
         # Each address is a client of its own, unless a proxy speaks for all.
         server = "" if given.reads else f'trusted_proxies = ["127.0.0.1"]\npublic_url = "http://127.0.0.1:{port}"\n'
-        gateway = start(given.bin, folder, site, server)
         with contextlib.ExitStack() as ends:
-            ends.callback(gateway.end)
+            gateway = ends.enter_context(start(given.bin, folder, site, server))
             site.documents["/item.xml"] = feeds.one_large("item", LARGE, turn=1)
             gateway.poll("item")
             listed = json.loads(gateway.ask("/feeds/item?as=json"))["items"]
             item = "/feeds/item/items/" + listed[0]["sync"]["id"]
             places = {"directly": clients.Place(gateway.base)}
             if given.nginx:
-                nginx = ends.enter_context(nginx_stage.Nginx(given.nginx, folder / "nginx", port, gateway.base))
+                nginx = ends.enter_context(nginx_stage.proxy(given.nginx, folder / "nginx", port, gateway.base))
                 places["through nginx"] = clients.Place(nginx.base)
             faults += many_reads(gateway, item) if given.reads else hostile(given, gateway, item, places)
     return stage.status(faults)

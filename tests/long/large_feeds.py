@@ -15,7 +15,6 @@ import time
 
 import clients
 import feeds
-import process
 import stage
 
 LIMIT = 2048
@@ -25,24 +24,54 @@ ENTRIES = 49_000
 CHANGED = 3
 
 
-def main():
-    given = stage.given("bin", feeds=10, minutes=15.0)
+def limited_group():
+    """A control group with a limit on memory, beyond which the kernel kills."""
+    for root, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+        group = pathlib.Path(root, "tidegate-long")
+        try:
+            group.mkdir(exist_ok=True)
+            (group / limit).write_text(str(LIMIT << 20))
+            return group
+        except OSError as error:
+            fault = error
+    raise RuntimeError(f"no limit on memory can be set here: {fault}")
 
+
+def take_in(gateway, name, end):
+    """Polls a feed until its document is taken in; whether it was in time."""
+    while time.monotonic() < end:
+        try:
+            report = gateway.poll(name)
+        except (OSError, RuntimeError) as error:
+            print(f"{name}: {error}", flush=True)
+            if gateway.process.poll() is not None:
+                raise
+            time.sleep(2)
+            continue
+        now, peak = gateway.megabytes()
+        print(f"{name}: {report['outcome']}, created {report['created']}, updated {report['updated']}, "
+              f"held {report['held']}: {now} MB, peak {peak} MB", flush=True)
+        if not report["held"]:
+            return True
+        gateway.feed(name, "/hold", "POST", {"action": "release"})
+    return False
+
+
+def main():
+    given = stage.given(feeds=10, minutes=15.0)
     site, faults = stage.Site(), []
     names = [f"large-{n}" for n in range(given.feeds)]
     site.documents["/small.xml"] = feeds.plain("small", 20)
     for name in names:
         site.documents[f"/{name}.xml"] = feeds.plain(name, ENTRIES)
     settings = stage.feeds_of(site, ["small", *names])
-    limit = process.MemoryLimit(LIMIT)
+    group = limited_group()
     with tempfile.TemporaryDirectory() as root:
-        gateway = stage.Gateway(given.bin, pathlib.Path(root), settings)
-        limit.hold(gateway.process)
-        reader = clients.GoodClient(clients.Place(gateway.base), "127.0.0.77", "/feeds/small", 0.2)
+        gateway = stage.Gateway(given.bin, root, settings)
+        (group / "cgroup.procs").write_text(str(gateway.process.pid))
+        reader = clients.GoodClient(clients.Place(gateway.base), "127.0.0.77", lambda: "/feeds/small", 0.2)
         ended = threading.Event()
-        watch = threading.Thread(
-            target=lambda: asyncio.run(reader.run(given.minutes * 60, ended)), daemon=True
-        )
+        watch = threading.Thread(target=lambda: asyncio.run(reader.run(given.minutes * 60, ended)), daemon=True)
         try:
             gateway.poll("small")
             end = time.monotonic() + given.minutes * 60
@@ -53,31 +82,10 @@ def main():
                         site.documents[f"/{name}.xml"] = feeds.plain(
                             name, ENTRIES, "Quite other words than before, all anew. ", turn
                         )
-                waiting = list(wanted)
-                while waiting and time.monotonic() < end:
-                    name = waiting[0]
-                    try:
-                        report = gateway.poll(name)
-                    except (OSError, RuntimeError) as error:
-                        print(f"{name}: {error}", flush=True)
-                        if gateway.process.poll() is not None:
-                            raise
-                        time.sleep(2)
-                        continue
-                    waiting.pop(0)
-                    if report["held"]:
-                        gateway.feed(name, "/hold", "POST", {"action": "release"})
-                        waiting.insert(0, name)
-                    now, peak = process.memory(gateway.process)
-                    print(
-                        f"{name}: {report['outcome']}, created {report['created']}, updated "
-                        f"{report['updated']}, held {report['held']}: {now} MB, peak {peak} MB",
-                        flush=True,
-                    )
-                if waiting:
-                    faults.append(f"not taken in: {waiting}")
+                if late := [name for name in wanted if not take_in(gateway, name, end)]:
+                    faults.append(f"not taken in: {late}")
             time.sleep(120)
-            now, peak = process.memory(gateway.process)
+            now, peak = gateway.megabytes()
             print(f"two minutes after: {now} MB, peak {peak} MB", flush=True)
             if now > AFTER or peak > PEAK:
                 faults.append(f"{now} MB two minutes after, {peak} MB at most: too much")
@@ -90,7 +98,7 @@ def main():
             if gateway.process.poll() is not None:
                 faults.append(f"the gateway ended with {gateway.process.returncode}")
             gateway.end()
-            limit.end()
+            group.rmdir()
     worst = max(reader.times, default=float("inf"))
     print(f"the small feed: {len(reader.times)} reads, p99 {reader.p99():.2f} s, most {worst:.2f} s")
     if reader.faults:

@@ -1,7 +1,6 @@
 """Three gateways on three PostgreSQL nodes under Patroni, whose leader is killed, handed over and paused.
 
-    patroni.py --bin PATH/TO/tidegate [--mode strict|synchronous|asynchronous] [--feeds N] [--every N]
-               [--steps kill|switchover|standby|pause…] [--work FOLDER]
+    patroni.py --bin PATH/TO/tidegate [--mode strict|asynchronous] [--work FOLDER]
 
 What `tests/scripts/postgres.sh several` does to the database, with failovers: the leader loses its power while nothing goes
 to the standbys any more, hands over in order, loses its synchronous standby, and is paused. All that is promised of several
@@ -10,8 +9,6 @@ gateways must hold. With `asynchronous` the first of these must take back change
 Needs Debian's patroni, etcd-server and postgresql. Logs are kept in the folder of `--work`.
 """
 
-import argparse
-import os
 import pathlib
 import signal
 import sys
@@ -20,9 +17,11 @@ import time
 
 import gateways_stage
 import patroni_nodes
+import stage
 from gateways_run import Run, gateways
 from gateways_stage import check, until
 
+FEEDS, EVERY = 150, 3
 # The longest that Patroni may take until another node leads: `ttl` of the example, its loop and a promotion, in seconds.
 FAILOVER = 40
 # How long the leader sends nothing to its standbys before it loses its power, and how long gateways may take to notice that
@@ -88,9 +87,6 @@ class Disturber:
         self.cluster.until_whole()
 
 
-STEPS = {"kill": Disturber.kill, "switchover": Disturber.switchover, "standby": Disturber.standby, "pause": Disturber.pause}
-
-
 def lose(run, disturber):
     """An asynchronous failover loses what was acknowledged: the gateways must say so, and none may go on."""
     run.begin()
@@ -106,7 +102,7 @@ def lose(run, disturber):
         check(all(status != 200 for status, _ in ready()), f"a gateway goes on, though the database went back: {ready()}")
     # Who starts them again has taken note of it.
     for which in fleet.all:
-        fleet.kill(which)
+        fleet.gateways[which].kill()
     for which in fleet.all:
         fleet.start(which)
     fleet.until_ready("gateways that were started again go on", fleet.all)
@@ -122,7 +118,7 @@ def run_all(given, work):
     try:
         cluster.start()
         if given.mode == "asynchronous":
-            run = Run(given.bin, work / "gateways", cluster.url(), None, given.feeds, given.every)
+            run = Run(given.bin, work / "gateways", cluster.url(), None, FEEDS, EVERY)
             try:
                 lose(run, disturber)
             finally:
@@ -130,8 +126,13 @@ def run_all(given, work):
         else:
             # Commits wait for a standby, so that gateways start without a word about it.
             gateways_stage.ON_POSTGRES = gateways_stage.ON_POSTGRES.replace("require_standby = false\n", "")
-            steps = [lambda run, step=STEPS[name]: step(disturber, run) for name in given.steps]
-            gateways(given.bin, work / "gateways", cluster.url(), None, given.feeds, given.every, steps)
+            steps = [disturber.kill, disturber.switchover, disturber.standby]
+            installed = patroni_nodes.version()
+            if installed >= MAY_PAUSE:
+                steps.append(disturber.pause)
+            else:
+                print(f"Patroni {'.'.join(map(str, installed))} loses data when a paused leader wakes: no pause", file=sys.stderr)
+            gateways(given.bin, work / "gateways", cluster.url(), None, FEEDS, EVERY, steps)
     finally:
         cluster.end()
     for log in work.rglob("gateway.log"):
@@ -139,22 +140,12 @@ def run_all(given, work):
 
 
 def main():
-    arguments = argparse.ArgumentParser()
-    arguments.add_argument("--bin", required=True, type=os.path.abspath)
-    arguments.add_argument("--mode", choices=patroni_nodes.MODES, default="strict")
-    for name, usual in (("feeds", 150), ("every", 3)):
-        arguments.add_argument(f"--{name}", type=int, default=usual)
-    arguments.add_argument("--steps", nargs="+", choices=STEPS, default=list(STEPS))
-    arguments.add_argument("--work", type=pathlib.Path)
-    given = arguments.parse_args()
+    given = stage.given(mode="strict", work=None)
+    stage.check(given.mode in patroni_nodes.MODES, f"the modes are {', '.join(patroni_nodes.MODES)}")
     if lacks := patroni_nodes.missing():
         sys.exit(f"patroni: not installed: {', '.join(lacks)}")
-    installed = patroni_nodes.version()
-    if installed < MAY_PAUSE and "pause" in given.steps:
-        print(f"Patroni {'.'.join(map(str, installed))} loses data when a paused leader wakes: no pause", file=sys.stderr)
-        given.steps = [step for step in given.steps if step != "pause"]
     with tempfile.TemporaryDirectory() as temporary:
-        work = (given.work or pathlib.Path(temporary)).absolute()
+        work = given.work or pathlib.Path(temporary)
         work.mkdir(parents=True, exist_ok=True)
         # The nodes run as another user.
         work.chmod(0o711)

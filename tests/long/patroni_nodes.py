@@ -20,9 +20,9 @@ NODES = 3
 STARTED, FOLLOWS = 90, 90
 # What is run, and Debian's package that has it.
 NEEDED = {"patroni": "patroni", "patronictl": "patroni", "etcd": "etcd-server"}
+# What differs from the example.
 MODES = {
     "strict": {},
-    "synchronous": {"synchronous_mode_strict: true": "synchronous_mode_strict: false"},
     "asynchronous": {
         "synchronous_mode_strict: true": "synchronous_mode_strict: false",
         "synchronous_mode: true": "synchronous_mode: false",
@@ -82,8 +82,7 @@ class Node:
             **MODES[cluster.mode],
         }
         for old, new in replaced.items():
-            if old not in text:
-                raise RuntimeError(f"{EXAMPLE} has no {old!r}")
+            stage.check(old in text, f"{EXAMPLE} has no {old!r}")
             text = text.replace(old, new)
         return text
 
@@ -172,8 +171,10 @@ class Cluster:
         for node in self.nodes[1:]:
             node.start()
         self.until_whole()
-        self.sql(f"CREATE ROLE tidegate LOGIN PASSWORD '{self.passwords['tidegate']}'")
-        self.sql("CREATE DATABASE tidegate OWNER tidegate")
+        leader = f"postgresql://postgres:{self.passwords['superuser']}@127.0.0.1:{self.nodes[0].port}/postgres"
+        for statement in (f"CREATE ROLE tidegate LOGIN PASSWORD '{self.passwords['tidegate']}'",
+                          "CREATE DATABASE tidegate OWNER tidegate"):
+            stage.psql(self.tools / "psql", leader, statement)
 
     def end(self):
         for node in self.nodes:
@@ -190,16 +191,6 @@ class Cluster:
         hosts = ",".join(f"127.0.0.1:{node.port}" for node in self.nodes)
         return f"postgresql://tidegate:{self.passwords['tidegate']}@{hosts}/tidegate?sslmode=disable"
 
-    def sql(self, text, database="postgres"):
-        """What the leader answers to a statement."""
-        port = self.leader().port
-        command = [self.tools / "psql", "-qAtX", "-h", "127.0.0.1", "-p", port, "-U", "postgres", "-c", text]
-        environment = {**os.environ, "PGPASSWORD": self.passwords["superuser"], "PGDATABASE": database}
-        asked = subprocess.run(list(map(str, command)), env=environment, capture_output=True, text=True, timeout=60)
-        if asked.returncode != 0:
-            raise RuntimeError(f"{text.split()[0]}: {asked.stderr}")
-        return asked.stdout.strip()
-
     def leader(self, but=None):
         """The node that takes writes, other than `but`; nothing where there is none."""
         return next((node for node in self.nodes if node is not but and node.ask("/primary")[0]), None)
@@ -209,19 +200,15 @@ class Cluster:
 
     def is_whole(self):
         """Whether one leads, the others follow it, and one of them synchronously where one has to."""
-        leader = self.leader()
-        if not leader:
-            return False
-        said = leader.ask("/patroni")[1]
-        streaming = [one for one in said.get("replication", []) if one["state"] == "streaming"]
-        synchronous = [one for one in streaming if one["sync_state"] == "sync"]
-        needed = 0 if self.mode == "asynchronous" else 1
+        leader, needed = self.leader(), 0 if self.mode == "asynchronous" else 1
+        said = leader.ask("/patroni")[1] if leader else {}
+        streaming = [one["sync_state"] for one in said.get("replication", []) if one["state"] == "streaming"]
         is_named = not needed or self.synchronous_standby() is not None
-        return len(streaming) == NODES - 1 and len(synchronous) == needed and is_named
+        return len(streaming) == NODES - 1 and streaming.count("sync") == needed and is_named
 
     def until(self, what, seconds, is_it):
-        if not stage.until(is_it, seconds, 0.1):
-            raise RuntimeError(f"{what}: not within {seconds} s; {[node.ask('/patroni')[1] for node in self.nodes]}")
+        is_in_time = stage.until(is_it, seconds, 0.1)
+        stage.check(is_in_time, f"{what}: not within {seconds} s; {[node.ask('/patroni')[1] for node in self.nodes]}")
 
     def until_whole(self):
         self.until("all nodes follow", FOLLOWS, self.is_whole)

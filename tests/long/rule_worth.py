@@ -9,7 +9,6 @@ With `--page` the figures in the table of that page are written anew; the last c
 Exit status 1 where a case fails with all rules.
 """
 
-import argparse
 import concurrent.futures
 import hashlib
 import json
@@ -20,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 from datetime import datetime, timedelta
+
+import stage
 
 SETS = ("replay", "more")
 ALL = "all-rules"
@@ -88,20 +89,12 @@ def rule_names(binary):
     return re.search(r"the rules are ([^\n]+)", run.stderr).group(1).split(", ")
 
 
-def last_line(text):
-    return json.loads(text.strip().splitlines()[-1])
-
-
-def score(program, corpus, scorers):
-    run = [sys.executable, "-B", scorers / "score.py", "--bin", program, "--corpus", corpus, "--json"]
-    summary = last_line(subprocess.run(run, capture_output=True, text=True, check=True).stdout)["summary"]
-    return {key: summary[key] for key in ("failed", *SCORES)}
-
-
-def alone(program, corpus, scorers):
-    run = [sys.executable, "-B", scorers / "alone.py", "--bin", program, "--corpus", corpus]
-    summary = last_line(subprocess.run(run, capture_output=True, text=True, check=True).stdout)
-    return {key: summary[key] for key in ("injected", *ALONE)}
+def score(scorer, program, corpus, names):
+    """The figures of a scorer that are named."""
+    run = [sys.executable, "-B", scorer, "--bin", program, "--corpus", corpus]
+    said = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    summary = json.loads(said.strip().splitlines()[-1])
+    return {key: summary[key] for key in names}
 
 
 def repeated(source, folder):
@@ -148,9 +141,11 @@ def figures(rule, o):
     program = wrapper(o.bin, rule, o.work)
     found = {}
     for name in SETS:
-        found[name] = measured(o.work, f"{rule}.{name}", lambda: score(program, o.corpus / name, o.scorers))
-        run = lambda: alone(program, o.corpus / name, o.scorers)
-        found[f"alone-{name}"] = measured(o.work, f"{rule}.alone-{name}", run)
+        for key, scorer, names in (
+            (name, "score.py", ("failed", *SCORES)), (f"alone-{name}", "alone.py", ("injected", *ALONE)),
+        ):
+            run = lambda: score(o.scorers / scorer, program, o.corpus / name, names)
+            found[key] = measured(o.work, f"{rule}.{key}", run)
     found["cases"] = measured(o.work, f"{rule}.cases", lambda: failing_cases(program, o.corpus / "cases"))
     print(f"{rule}: {json.dumps(found)}", file=sys.stderr, flush=True)
     return found
@@ -183,16 +178,7 @@ def rows_of(page):
 
 
 def main():
-    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    a.add_argument("--bin", required=True, type=pathlib.Path)
-    a.add_argument("--corpus", required=True, type=pathlib.Path)
-    a.add_argument("--scorers", required=True, type=pathlib.Path)
-    a.add_argument("--work", type=pathlib.Path)
-    a.add_argument("--jobs", type=int, default=2)
-    a.add_argument("--rules")
-    a.add_argument("--page", type=pathlib.Path)
-    o = a.parse_args()
-    o.bin = o.bin.resolve()
+    o = stage.given("corpus", "scorers", work=None, jobs=2, rules=None, page=None)
     o.work = o.work or pathlib.Path(tempfile.mkdtemp(prefix="rule-worth-"))
     o.work = o.work / hashlib.sha256(o.bin.read_bytes()).hexdigest()[:16]
     o.work.mkdir(parents=True, exist_ok=True)

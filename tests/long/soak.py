@@ -7,7 +7,6 @@ reader was not served, or where resident memory ends above the limit.
 """
 
 import asyncio
-import pathlib
 import random
 import sys
 import tempfile
@@ -15,7 +14,6 @@ import time
 
 import clients
 import feeds
-import process
 import stage
 
 ENTRIES = 32
@@ -36,22 +34,6 @@ def document(name, turn, edits):
 WORDS = "Some words that a post says, and some that another says. " * 24
 
 
-async def client(place, number, names, ended, faults, counts):
-    """Reads what it likes, several times a second."""
-    choose = random.Random(number)
-    while time.monotonic() < ended:
-        path = f"/feeds/{choose.choice(names)}{choose.choice(VIEWS)}"
-        try:
-            async with asyncio.timeout(clients.REQUEST_WAIT):
-                status, _ = await place.get(f"127.0.1.{number % 200 + 1}", path)
-            counts[status] = counts.get(status, 0) + 1
-            if status != 200:
-                faults.append(f"{path}: {status}")
-        except (OSError, TimeoutError) as error:
-            faults.append(f"{path}: {error}")
-        await asyncio.sleep(choose.uniform(0.2, 0.6))
-
-
 async def change(site, names, ended):
     """Changes each feed once a minute, one after the other."""
     turns, edits, choose = dict.fromkeys(names, 0), {name: {} for name in names}, random.Random(7)
@@ -68,7 +50,7 @@ async def change(site, names, ended):
 
 async def watch(gateway, began, ended, seen):
     while time.monotonic() < ended:
-        seen.append((time.monotonic() - began, process.memory(gateway.process)[0]))
+        seen.append((time.monotonic() - began, gateway.megabytes()[0]))
         if len(seen) % 6 == 1:
             print(f"{seen[-1][0] / 60:5.1f} min: {seen[-1][1]} MB", flush=True)
         await asyncio.sleep(10)
@@ -77,18 +59,22 @@ async def watch(gateway, began, ended, seen):
 async def soak(given, site, gateway, names, faults, seen):
     began = time.monotonic()
     ended = began + given.minutes * 60
-    place, counts = clients.Place(gateway.base), {}
+    choose, place = random.Random(5), clients.Place(gateway.base)
+    readers = [
+        clients.GoodClient(place, f"127.0.1.{n % 200 + 1}", lambda: f"/feeds/{choose.choice(names)}{choose.choice(VIEWS)}", 0.4)
+        for n in range(given.clients)
+    ]
     await asyncio.gather(
         change(site, names, ended),
         watch(gateway, began, ended + 120, seen),
-        *(client(place, n, names, ended, faults, counts) for n in range(given.clients)),
+        *(reader.run(given.minutes * 60) for reader in readers),
     )
-    print(f"answers: {counts}")
+    faults += [fault for reader in readers for fault in reader.faults]
+    print(f"{sum(len(reader.times) for reader in readers)} answers")
 
 
 def main():
-    given = stage.given("bin", feeds=200, clients=50, minutes=60.0)
-
+    given = stage.given(feeds=200, clients=50, minutes=60.0)
     site, faults, seen = stage.Site(), [], []
     names = [f"feed-{n}" for n in range(given.feeds)]
     for name in names:
@@ -98,14 +84,12 @@ def main():
         + "".join(f'[[feed]]\nname = "{name}"\nurl = "{site.base}/{name}.xml"\n' for name in names)
     )
     with tempfile.TemporaryDirectory() as root:
-        with stage.Gateway(given.bin, pathlib.Path(root), settings) as gateway:
+        with stage.Gateway(given.bin, root, settings) as gateway:
             for name in names:
                 gateway.poll(name)
             asyncio.run(soak(given, site, gateway, names, faults, seen))
-            peak = process.memory(gateway.process)[1]
-            print(f"resident at the end {seen[-1][1]} MB, peak {peak} MB")
-            folder = sum(file.stat().st_size for file in pathlib.Path(root).rglob("*") if file.is_file())
-            print(f"the data folder takes {folder >> 20} MB")
+            print(f"resident at the end {seen[-1][1]} MB, peak {gateway.megabytes()[1]} MB")
+            print(f"the data folder takes {stage.disk(root) >> 20} MB")
             if seen[-1][1] > LIMIT:
                 faults.append(f"{seen[-1][1]} MB are resident at the end, the limit is {LIMIT}")
     return stage.status(faults)

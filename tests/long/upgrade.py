@@ -1,29 +1,22 @@
-"""Gateways of one database are replaced one after the other by those of another program, under load.
+"""Gateways of one database are replaced one after the other by those of another program, under load. Readers, consumers,
+subscribers and who makes items go from gateway to gateway meanwhile, and nobody may notice. Prints how long each step
+took. upgrade.sh builds an older program and starts a database for it.
+"""
 
-    upgrade.py --old PATH/TO/tidegate --new PATH/TO/tidegate --url DATABASE [--feeds N] [--every N]
-
-Readers, consumers, subscribers and who makes items go from gateway to gateway meanwhile, and nobody may notice. Prints how
-long each step took. upgrade.sh builds an older program and starts a database for it."""
-
-import argparse
 import pathlib
 import sys
 import tempfile
 
+import stage
 from gateways_run import gateways
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("old", "new", "url"):
-        parser.add_argument(f"--{name}", required=True)
-    for name, usual in (("feeds", 150), ("every", 3)):
-        parser.add_argument(f"--{name}", type=int, default=usual)
-    given = parser.parse_args()
+    given = stage.given("old", "url", feeds=150, every=3)
 
     def replace(run):
         """As `docs/operators/cluster.md` says."""
-        run.fleet.program = given.new
+        run.fleet.program = given.bin
         for which in run.fleet.all:
             with run.fault(f"gateway {which} replaced", [which]):
                 run.fleet.gateways[which].end()

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Gateways over one PostgreSQL are replaced in turn by those of another program, under load: see upgrade.py.
+# See upgrade.py.
 #
 #     tests/long/upgrade.sh [COMMIT]
 #
 # The older program is built from COMMIT, which may be a tag: the last release where none is named. As long as nothing was
 # released it is the newer one itself. It is kept in the target folder. The newer one is TIDEGATE_BIN (default: the release
-# build). Needs git with that commit, cargo, python3 and PostgreSQL's server; passes where no PostgreSQL is, but in CI.
+# build). Needs PostgreSQL's server; passes where none is, but in CI.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -28,4 +28,4 @@ if [ -n "$named" ] && [ ! -x "$old" ]; then
     cp "$older/target/release/tidegate" "$old"
     rm -rf "$older/source"
 fi
-python3 -B tests/long/upgrade.py --old "$old" --new "$new" --url "$url"
+python3 -B tests/long/upgrade.py --old "$old" --bin "$new" --url "$url"

@@ -1,7 +1,5 @@
 """How well `tidegate replay` tells what changed in recorded feeds, by what their truth is sure of.
 
-    corpus_figures.py --bin PATH/TO/tidegate --corpus DIR --score PATH/TO/score.py [--injected DIR]
-
 Prints the scorer's own table and totals first, as they are. Two of its percentages count what no
 gateway should do, so these are computed once more without it, and both stand side by side:
 
@@ -19,7 +17,7 @@ Exit status 1 where a bound of BOUNDS is missed.
 
 import collections
 import datetime
-import importlib.util
+import importlib
 import json
 import os
 import subprocess
@@ -49,24 +47,12 @@ REPLAY_WAIT = 300
 EDIT_LATE = 4
 
 
-def load(path):
-    spec = importlib.util.spec_from_file_location("score", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def official(score_path, binary, corpus):
-    """The scorer's totals; its table is printed as it comes."""
+    """The scorer's totals; its table is printed."""
     command = [sys.executable, score_path, "--bin", binary, "--corpus", corpus]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as scorer:
-        last = ""
-        for line in scorer.stdout:
-            print(line, end="", flush=True)
-            last = line if line.strip() else last
-    if scorer.returncode != 0:
-        sys.exit(f"the scorer ended with status {scorer.returncode}")
-    return json.loads(last)
+    said = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    print(said, end="", flush=True)
+    return json.loads(said.strip().splitlines()[-1])
 
 
 def events_of(binary, folder):
@@ -83,6 +69,8 @@ def published(score, binary, folder):
     for n, event in events_of(binary, folder):
         events[event["kind"], score.norm(event["native_id"])].append(n)
     return events
+
+
 def count(score, binary, folder):
     """What there was to find and what was found, of new names and of reliable edits."""
     rows, _gone, _back, new, edits, rekeyed, *_ = score.truth(folder)
@@ -159,10 +147,11 @@ def percent(part, whole):
 
 
 def main():
-    given = stage.given("bin", "corpus", "score", injected=None)
+    given = stage.given("corpus", "score", injected=None)
 
     figures = official(given.score, given.bin, given.corpus)
-    score = load(given.score)
+    sys.path.insert(0, os.path.dirname(given.score))
+    score = importlib.import_module("score")
     total = collections.Counter()
     for name in sorted(os.listdir(given.corpus)):
         folder = os.path.join(given.corpus, name)

@@ -9,35 +9,11 @@ import tomllib
 
 
 def is_allowed(expression, allowed):
-    """Whether a licence expression (SPDX; `/` is an old way to write OR) can be met."""
-    tokens = re.findall(r"[()]|[^\s()/]+|/", expression)
-
-    def either():
-        met = both()
-        while tokens and tokens[0] in ("OR", "/"):
-            tokens.pop(0)
-            met = both() or met
-        return met
-
-    def both():
-        met = one()
-        while tokens and tokens[0] == "AND":
-            tokens.pop(0)
-            met = one() and met
-        return met
-
-    def one():
-        token = tokens.pop(0)
-        if token == "(":
-            met = either()
-            tokens.pop(0)
-            return met
-        if tokens and tokens[0] == "WITH":
-            del tokens[:2]
-            return False
-        return token in allowed
-
-    return either()
+    """Whether a licence expression (SPDX; `/` is an old way to write OR) can be met. AND and OR bind as in Python."""
+    words = []
+    for word in re.findall(r"[()]|[^\s()/]+(?: WITH \S+)?|/", expression):
+        words.append({"(": "(", ")": ")", "AND": "and", "OR": "or", "/": "or"}.get(word, str(word in allowed)))
+    return eval(" ".join(words))
 
 
 def matches(package, skipped):
@@ -68,11 +44,7 @@ for package in metadata["packages"]:
         faults += [f"{label} asks for any version of {name}" for name in wild]
     if not any(matches(package, skip) for skip in skips):
         versions[package["name"]].append(package["version"])
-faults += [
-    f"{name} stands in the versions {', '.join(found)}"
-    for name, found in versions.items()
-    if len(found) > 1
-]
+faults += [f"{name} stands in the versions {', '.join(found)}" for name, found in versions.items() if len(found) > 1]
 unused = [s for s in skips if not any(matches(p, s) for p in metadata["packages"])]
 faults += [f"{skip} is skipped and not there" for skip in unused]
 for fault in faults:

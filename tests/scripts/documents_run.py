@@ -1,10 +1,9 @@
-"""Runs what the documents tell their readers to type. Standard library only.
-
-    documents_run.py --bin PATH/TO/tidegate
+"""Runs the commands of README.md and docs/ as they are written there: each must succeed.
 
 Every line of a `sh` block runs, in order, in one shell for each document, in a folder of its own, and so does every
 line of a `text` block of commands. Lines that begin with `cargo` or start a gateway are left out; what would never end is
-ended after seconds. What an installed gateway is told runs in installed_run.py.
+ended after seconds. Addresses on port 8080 are those of a demonstration or of a gateway on a free port. What an installed
+gateway is told runs in installed_run.py. Needs curl.
 """
 
 import os
@@ -14,7 +13,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import urllib.request
 
 import stage
 
@@ -70,21 +68,13 @@ def lines(document):
     return found
 
 
-def is_elsewhere(line):
-    return re.match(ELSEWHERE, line) is not None
-
-
-def is_server(line):
-    return re.match(r"cargo |tidegate (serve|demo)\b", line) is not None
-
-
-def is_offline(line):
-    words = r"(?:TIDEGATE_\w+=\S+ )?tidegate (check|replay|merge|export|compact|import|reincarnate|completions|man)\b"
-    return re.match(words, line) is not None
-
-
-def is_client(line):
-    return re.match(r"tidegate (feed|item|list|reader) ", line) is not None
+# Of which kind a command is.
+is_elsewhere = re.compile(ELSEWHERE).match
+is_server = re.compile(r"cargo |tidegate (serve|demo)\b").match
+is_offline = re.compile(
+    r"(?:TIDEGATE_\w+=\S+ )?tidegate (check|replay|merge|export|compact|import|reincarnate|completions|man)\b"
+).match
+is_client = re.compile(r"tidegate (feed|item|list|reader) ").match
 
 
 def typed(line):
@@ -119,34 +109,25 @@ def run(program, document, wanted, folder, base, upstream=None):
     return len(chosen)
 
 
-def fetch(address):
-    with urllib.request.urlopen(address, timeout=10) as answer:
-        return answer.read()
-
-
-def wait_for(base, view, sign):
+def wait_for(base, sign):
     """Until the demonstration has come to what the documents speak of."""
-    # urllib's errors are OSErrors: 503 is none yet.
-    if not stage.until(lambda: sign in fetch(f"{base}/feeds/lighthouse{view}"), DEMO_WAIT, 0.5):
-        sys.exit(f"the demonstration's {view or 'reader view'} has no {sign!r}")
+    if not stage.until(lambda: sign in stage.get(f"{base}/feeds/lighthouse")[1], DEMO_WAIT, 0.5):
+        sys.exit(f"the demonstration's reader view has no {sign!r}")
 
 
 def record(base, folder):
     """The files that the examples of the command line name."""
-    view = fetch(f"{base}/feeds/lighthouse/sync")
-    plain = fetch(f"{base}/feeds/lighthouse")
-    listed = fetch(f"{base}/subscriptions.opml")
-    for name in ["local.xml", "incoming.xml"]:
-        (folder / name).write_bytes(view)
-    for name in ["local.opml", "incoming.opml"]:
-        (folder / name).write_bytes(listed)
-    foreign = re.sub(rb"<sx:s.*?(</sx:s\w+>|/>)", b"", listed).replace(b"127.0.0.1", b"feeds.example")
-    (folder / "subscriptions.opml").write_bytes(foreign)
-    for name in ["monday.xml", "tuesday.xml"]:
-        (folder / name).write_bytes(plain)
-    for name in ["news", "monday"]:
-        (folder / "recorded" / name).mkdir(parents=True)
-        (folder / "recorded" / name / "a.xml").write_bytes(plain)
+    view, plain, listed = (
+        stage.get(base + path)[1] for path in ("/feeds/lighthouse/sync", "/feeds/lighthouse", "/subscriptions.opml")
+    )
+    foreign = re.sub(r"<sx:s.*?(</sx:s\w+>|/>)", "", listed).replace("127.0.0.1", "feeds.example")
+    for name, text in [
+        ("local.xml", view), ("incoming.xml", view), ("local.opml", listed), ("incoming.opml", listed),
+        ("subscriptions.opml", foreign), ("monday.xml", plain), ("tuesday.xml", plain),
+        ("recorded/news/a.xml", plain), ("recorded/monday/a.xml", plain),
+    ]:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
 
 
 # Lines that name items, with the ids of those that are there.
@@ -164,7 +145,7 @@ def publish(gateway, site, folder):
     gateway.feed("diary", "", "PUT", {"local": True})
     made = gateway.feed("diary", "/items", "POST", {"title": "One"})["sync_id"]
     gateway.ask(f"/api/v1/feeds/diary/items/{made}", "DELETE")
-    ids = lambda view: re.findall(r'<sx:sync[^>]* id="([^"]+)"', fetch(f"{gateway.base}/feeds/news{view}").decode())
+    ids = lambda view: re.findall(r'<sx:sync[^>]* id="([^"]+)"', stage.get(f"{gateway.base}/feeds/news{view}")[1])
     current = ids("")
     gone = [one for one in ids("/complete") if one not in current]
     named = {"show": current[0], "redact": current[1], "delete": gone[0], "restore": made}
@@ -175,7 +156,7 @@ def publish(gateway, site, folder):
 
 
 def main():
-    program = str(stage.given("bin").bin)
+    program = str(stage.given().bin)
     count = 0
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
@@ -184,8 +165,8 @@ def main():
         demo = [program, "demo", "--listen", "127.0.0.1:0", "--every", EVERY]
         begun = lambda command, where: stage.Program(command, where, where / "tidegate-data", where / "log")
         with begun(demo, folder) as gateway:
-            wait_for(gateway.base, "", b'updates="2"')
-            wait_for(gateway.base, "", b'rel="prev-archive"')
+            wait_for(gateway.base, 'updates="2"')
+            wait_for(gateway.base, 'rel="prev-archive"')
             for document in [*BY_DEMO, COMMANDS]:
                 count += run(program, document, online, folder, gateway.base)
             record(gateway.base, folder)

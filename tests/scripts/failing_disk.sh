@@ -1,13 +1,9 @@
 #!/usr/bin/env bash
-# A disk that fills, and one that fails: what is durable is served, nothing unacknowledged is shown,
-# nothing acknowledged is lost, and the gateway goes on by itself once the disk works again.
-#
-# Needs python3, a C compiler and TIDEGATE_BIN (default: the release build). The disk that fills is a small
-# tmpfs, which only root may mount; elsewhere that part is left out, and the script says so.
+# See failing_disk_run.py. The disk that fills is a small tmpfs, which only root may mount; elsewhere that part is left out,
+# and the script says so.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-bin=${TIDEGATE_BIN:-${CARGO_TARGET_DIR:-target}/release/tidegate}
 work=$(mktemp -d)
 disk=$work/disk
 cleanup() {
@@ -24,5 +20,4 @@ if mount -t tmpfs -o size=48m,mode=0700 tidegate-test "$disk" 2>"$work/mount.log
 else
     echo "no tmpfs can be mounted here ($(tr '\n' ' ' <"$work/mount.log")): the disk that fills is left out"
 fi
-python3 -B tests/scripts/failing_disk_run.py --bin "$bin" --shim "$work/shim.so" --work "$work" \
-    "${small[@]}" "$@"
+python3 -B tests/scripts/failing_disk_run.py --shim "$work/shim.so" --work "$work" "${small[@]}"

@@ -1,8 +1,8 @@
-"""Uses every form of every page with a real browser, as a person does: types, chooses, clicks; and looks at each page,
-and at those that the demonstration tells of, with axe-core. Exit status 1 where a form does nothing, a button was seen and
-not used, axe-core finds something, or hostile markup of a publisher is more than text. Prints the forms.
-
-    forms.py --bin PATH/TO/tidegate --browser PATH/TO/chromium --out FOLDER
+"""Uses every form of every page with headless Chromium, as a person does: types, chooses, clicks. Looks at each page, and
+at those that the demonstration tells of, with axe-core (from the registry of npm), in light and dark, wide and narrow.
+Exit status 1 where a form does nothing, a button was seen and not used, axe-core finds something, or hostile markup of
+a publisher or in a conflict is more than text. Prints the forms; screenshots go to TIDEGATE_SCREENSHOTS (default: a
+folder of the target). Needs chromium (in CI it is installed, elsewhere the script passes without).
 """
 
 import base64
@@ -10,21 +10,21 @@ import hashlib
 import html
 import io
 import json
-import queue
+import os
+import pathlib
 import re
 import subprocess
 import sys
 import tarfile
 import tempfile
 import threading
-import time
 import urllib.request
 from urllib.parse import quote
 
 from playwright.sync_api import sync_playwright
 
 from forms_conflicts import MARK, Gateway, Publisher, contest, decide, keep_winners, write_anew
-from stage import TOKEN, WAIT, Server, check, given, status
+from stage import TARGET, TOKEN, WAIT, Server, atom, check, entry, given, program, status
 
 API = "/api/v1/feeds/notices"
 AXE = "https://registry.npmjs.org/axe-core/-/axe-core-4.14.1.tgz"
@@ -64,7 +64,7 @@ class Person:
     """A page of a browser. Notes which buttons there are, and which of them had the browser go to another page."""
 
     def __init__(self, page):
-        self.page, self.value, self.pick = page, page.evaluate, page.select_option
+        self.page, self.value, self.pick, self.type = page, page.evaluate, page.select_option, page.fill
         self.seen, self.used, self.clicked, self.console = {}, set(), None, []
         page.set_default_timeout(WAIT * 1000)
         page.on("console", lambda said: self.console.append(f"{said.text} {said.location}"))
@@ -98,10 +98,6 @@ class Person:
             self.clicked = button
         self.page.click(selector)
 
-    def type(self, selector, text):
-        """Types in the place of what a field has."""
-        self.page.fill(selector, text)
-
     def says(self, text):
         self.until(f"document.body && document.body.innerText.includes({json.dumps(text)})")
 
@@ -123,8 +119,8 @@ class Look:
         if not path.exists():
             with urllib.request.urlopen(AXE, timeout=WAIT) as answer:
                 packed = answer.read()
-            if base64.b64encode(hashlib.sha512(packed).digest()).decode() != AXE_SHA512:
-                raise RuntimeError(f"{AXE} is not what it was")
+            is_same = base64.b64encode(hashlib.sha512(packed).digest()).decode() == AXE_SHA512
+            check(is_same, f"{AXE} is not what it was")
             with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
                 path.write_bytes(archive.extractfile("package/axe.min.js").read())
         self.program = path.read_text()
@@ -146,42 +142,38 @@ class Look:
         self.faults += [f"{name}: {wanted!r} is not there" for wanted in words if wanted not in text]
 
 
-def demonstration(program, look):
+def demonstration(binary, look):
     """Goes to each page that the demonstration tells of."""
     demo = subprocess.Popen(
-        [program, "demo", "--listen", "127.0.0.1:0", "--every", "2s"],
+        [binary, "demo", "--listen", "127.0.0.1:0", "--every", "2s"],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )
-    lines, missing, end = queue.Queue(), dict(STORIES), time.monotonic() + STORY_WAIT
-    threading.Thread(target=lambda: [lines.put(line) for line in demo.stdout], daemon=True).start()
+    missing, ending = dict(STORIES), threading.Timer(STORY_WAIT, demo.terminate)
+    ending.start()
     try:
-        while missing:
-            line = lines.get(timeout=max(0.1, end - time.monotonic()))
+        while missing and (line := demo.stdout.readline()):
             said = re.fullmatch(r" *\d+:\d\d  (\S+(?: \S+)*) {2,}(\S.*)  (http://\S+)\n", line)
             if said and said.group(1) in missing:
                 title = re.search(r"“([^”]*)”", said.group(2))
                 look.browser.go(said.group(3))
                 look(f"demo-{said.group(1)}", *filter(None, [missing.pop(said.group(1)), title and title.group(1)]))
-    except queue.Empty:
-        yield f"the demonstration told nothing of: {', '.join(missing)}"
     finally:
+        ending.cancel()
         demo.terminate()
         demo.wait(timeout=WAIT)
+    if missing:
+        yield f"the demonstration told nothing of: {', '.join(missing)}"
 
 
 def document(entries):
     """A feed of these numbers and texts, newest first, of which the oldest is hostile."""
     entries = [(number, text + HOSTILE * (number == 1)) for number, text in entries]
-    texts = "".join(
-        f"<entry><id>urn:example:{number}</id><title>Notice {number}{html.escape(HOSTILE) * (number == 1)}</title>"
-        f"<link href='https://harbour.example/{number}'/><updated>2026-05-0{number}T08:00:00Z</updated>"
-        f"<author><name>The harbour office</name></author><content type='html'>{html.escape(text)}</content></entry>"
+    texts = (
+        entry(number, f"Notice {number}{html.escape(HOSTILE) * (number == 1)}", html.escape(text),
+              f"2026-05-0{number}T08:00:00Z", f"<link href='https://harbour.example/{number}'/>")
         for number, text in entries
     )
-    return (
-        "<feed xmlns='http://www.w3.org/2005/Atom'><title>Notices of the harbour</title><id>urn:example:feed</id>"
-        f"<updated>2026-05-01T08:00:00Z</updated><link href='https://harbour.example/'/>{texts}</feed>"
-    )
+    return atom("Notices of the harbour", texts, "feed", more="<link href='https://harbour.example/'/>").decode()
 
 
 def page(*feeds):
@@ -388,17 +380,19 @@ def walk(gateway, browser, origin, out, look):
 
 
 def main():
-    call = given("bin", "browser", "out")
+    call, chromium = given(), program("chromium")
+    out = pathlib.Path(os.environ.get("TIDEGATE_SCREENSHOTS") or f"{TARGET}/screenshots")
+    out.mkdir(parents=True, exist_ok=True)
     origin = Server(Publisher).base
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as browsers:
         settings = f'[polling]\nallow_private = true\nhost_spacing = "0s"\nmin_interval = "1h"\n[[allow]]\nurl = "{origin}/"\n'
         with (
             Gateway(call.bin, origin, folder, settings) as gateway,
-            browsers.chromium.launch(executable_path=call.browser, args=["--no-sandbox"]) as chromium,
+            browsers.chromium.launch(executable_path=chromium, args=["--no-sandbox"]) as started,
         ):
-            browser = Person(chromium.new_page())
-            look = Look(browser, call.out)
-            faults = [*walk(gateway, browser, origin, call.out, look), *demonstration(call.bin, look), *look.faults]
+            browser = Person(started.new_page())
+            look = Look(browser, out)
+            faults = [*walk(gateway, browser, origin, out, look), *demonstration(call.bin, look), *look.faults]
     return status(faults)
 
 

@@ -43,28 +43,33 @@ class Gateway(stage.Gateway):
 
 
 def contest(gateway):
-    """Both sides change one item without knowing of each other."""
-    made = gateway.api("/items", "POST", {
-        "title": "Ferry, winter timetable", "content": "The ferry sails at nine",
-        "link": "https://harbour.example/ferry", "author": "The harbour office",
-    })
+    """Both sides change a new item without knowing of each other."""
+    sync_id = gateway.api("/items", "POST", {"title": "Ferry, winter timetable", "content": "The ferry sails at nine"})["sync_id"]
+    theirs = {"The ferry sails at nine": html.escape(THEIRS), "Ferry, winter timetable": "Ferry, as the lighthouse has it"}
+    contend(gateway, [sync_id], -1, theirs, {"title": "Ferry, winter timetable, amended", "content": OURS})
+    return sync_id
+
+
+def contend(gateway, sync_ids, later=60, theirs={}, ours=None):
+    """Both sides change these items, the other one so many seconds from now; `theirs`: what else it says."""
     document = gateway.ask("/feeds/harbour/complete")
-    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 1))
-    theirs = document.replace('updates="1"', 'updates="2"', 1).replace(
-        "<sx:history",
-        f'<sx:history sequence="2" when="{when}" by="lighthouse.example"/><sx:history', 1,
-    )
-    theirs = theirs.replace("The ferry sails at nine", html.escape(THEIRS))
-    theirs = theirs.replace("Ferry, winter timetable", "Ferry, as the lighthouse has it", 1)
-    time.sleep(1.1)
-    gateway.api(f"/items/{made['sync_id']}", "PUT", {
-        "title": "Ferry, winter timetable, amended", "content": OURS,
-        "link": "https://harbour.example/ferry", "author": "The harbour office",
-    })
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + later))
+    for old, new in theirs.items():
+        document = document.replace(old, new)
+    for sync_id in sync_ids:
+        updates = gateway.api(f"/items/{sync_id}")["updates"] + 1
+        document, found = re.subn(
+            rf'(<sx:sync [^>]*id="{re.escape(sync_id)}"[^>]*updates=")\d+("[^>]*>)',
+            rf'\g<1>{updates}\g<2><sx:history sequence="{updates}" when="{when}" by="lighthouse.example"/>',
+            document,
+        )
+        stage.check(found == 1, f"{sync_id} stands {found} times in the document")
+        gateway.api(f"/items/{sync_id}", "PUT", ours or {"title": f"Ours, {updates}", "content": "We said so"})
     # The document must be another than any before.
-    Publisher.document = theirs
+    Publisher.document = document
     gateway.poll()
-    return made["sync_id"]
+    conflicts = gateway.api("/conflicts")
+    stage.check(conflicts["count"] == len(sync_ids), f"not in conflict: {conflicts}")
 
 
 def decide(gateway, browser, out):
@@ -88,26 +93,6 @@ def decide(gateway, browser, out):
     browser.until("document.body.innerText.includes('Resolved.')")
     if "as the lighthouse has it" not in gateway.ask("/feeds/harbour"):
         yield "readers are not shown what was taken"
-
-
-def contend(gateway, sync_ids):
-    """Both sides change these items once more."""
-    document = gateway.ask("/feeds/harbour/complete")
-    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 60))
-    for sync_id in sync_ids:
-        updates = gateway.api(f"/items/{sync_id}")["updates"] + 1
-        document, found = re.subn(
-            rf'(<sx:sync [^>]*id="{re.escape(sync_id)}"[^>]*updates=")\d+("[^>]*>)',
-            rf'\g<1>{updates}\g<2><sx:history sequence="{updates}" when="{when}" by="lighthouse.example"/>',
-            document,
-        )
-        if found != 1:
-            raise RuntimeError(f"{sync_id} stands {found} times in the document")
-        gateway.api(f"/items/{sync_id}", "PUT", {"title": f"Ours, {updates}", "content": "We said so"})
-    Publisher.document = document
-    gateway.poll()
-    if gateway.api("/conflicts")["count"] != len(sync_ids):
-        raise RuntimeError("not in conflict: " + json.dumps(gateway.api("/conflicts")))
 
 
 def write_anew(gateway, browser, sync_id):

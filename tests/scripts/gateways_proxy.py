@@ -1,17 +1,18 @@
 """Proxies between gateways and their database, in a process of its own: each gateway has a port for each server.
 
-They lose the answer to a commit, or the commit; they cut a gateway off, as where a cable was pulled: nothing goes through
-any more, and no connection ends; and they delay what goes through. Standard library only."""
+They lose the answer to a commit, or the commit; and they cut a gateway off, as where a cable was pulled: nothing goes
+through any more, and no connection ends. Standard library only."""
 
 import asyncio
+import contextlib
 import json
 import queue
 import random
-import re
 import subprocess
 import sys
 import threading
 import time
+import urllib.parse
 
 # The message that commits what a gateway wrote. Other transactions end otherwise, or have it within a longer message.
 COMMIT = b"Q\0\0\0\x0bCOMMIT\0"
@@ -25,10 +26,10 @@ PIECE = 65536
 class Proxy:
     """The connections of a gateway to the servers of its database."""
 
-    def __init__(self, number, delay):
-        self.number, self.delay, self.tasks = number, delay, set()
-        self.is_through, self.one_in, self.cut_until, self.at_commit = asyncio.Event(), 0, 0, None
-        self.counts, self.next_way = {"commits": 0, BEHIND: 0, AHEAD: 0, "round trips": 0}, AHEAD
+    def __init__(self):
+        self.tasks, self.is_through = set(), asyncio.Event()
+        self.one_in, self.cut_until, self.at_commit = 0, 0, None
+        self.counts, self.next_way = {"commits": 0, BEHIND: 0, AHEAD: 0}, AHEAD
         self.is_through.set()
 
     async def listen(self, server):
@@ -43,20 +44,8 @@ class Proxy:
         try:
             await self.is_through.wait()
             sides.append(await asyncio.open_connection(*server))
-            # Whether the gateway asks more before it is answered.
-            asks = [False]
-
-            def answered(data):
-                asks[0] = False
-                return data, None
-
-            def asked(data):
-                self.counts["round trips"] += not asks[0]
-                asks[0] = True
-                return self.look_at(data)
-
-            ways = [asyncio.ensure_future(self.carry(gateway[0], sides[1][1], asked)),
-                    asyncio.ensure_future(self.carry(sides[1][0], gateway[1], answered))]
+            ways = [asyncio.ensure_future(self.carry(gateway[0], sides[1][1], self.look_at)),
+                    asyncio.ensure_future(self.carry(sides[1][0], gateway[1], lambda data: (data, None)))]
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
             if any(way.done() and not way.exception() and way.result() == "cut" for way in ways):
                 # The gateway learns at once; the server reads everything before it notes the end.
@@ -72,36 +61,22 @@ class Proxy:
                 writer.transport.abort()
 
     async def carry(self, reader, writer, look_at):
-        """Carries what comes from one side to the other, each piece as late as is asked for."""
-        pieces = asyncio.Queue()
-
-        async def read():
-            while data := await reader.read(PIECE):
-                await pieces.put((time.monotonic() + self.delay, data))
-            await pieces.put((0, b""))
-
-        reading = asyncio.ensure_future(read())
-        reading.add_done_callback(lambda done: done.cancelled() or done.exception() and pieces.put_nowait((0, b"")))
-        try:
-            while True:
-                at, data = await pieces.get()
-                if (late := at - time.monotonic()) > 0:
-                    await asyncio.sleep(late)
+        """Carries what comes from one side to the other."""
+        while data := await next_piece(reader):
+            await self.is_through.wait()
+            data, what = look_at(data)
+            if what == "off":
+                head, data = data
+                writer.write(head)
+                self.is_through.clear()
+                say({"said": "off"})
                 await self.is_through.wait()
-                if not data:
-                    return "ended"
-                data, what = look_at(data)
-                if what == "off":
-                    head, data = data
-                    writer.write(head)
-                    self.cut_off()
-                    await self.is_through.wait()
-                writer.write(data)
-                await writer.drain()
-                if what == "cut":
-                    return "cut"
-        finally:
-            reading.cancel()
+            writer.write(data)
+            await writer.drain()
+            if what == "cut":
+                return "cut"
+        await self.is_through.wait()
+        return "ended"
 
     def look_at(self, data):
         """What goes on to the server, and what else happens at a commit."""
@@ -118,18 +93,12 @@ class Proxy:
             return data[:at + len(COMMIT) * (way == BEHIND)], "cut"
         return data, None
 
-    def cut_off(self):
-        self.is_through.clear()
-        say({"said": "off"})
-
     def obey(self, do, **how):
         match do:
             case "cut":
                 self.one_in, self.cut_until = how["one_in"], time.monotonic() + how["seconds"]
-            case "off" if how["at_commit"]:
-                self.at_commit = how["at_commit"]
             case "off":
-                self.cut_off()
+                self.at_commit = how["at_commit"]
             case "heal":
                 self.at_commit = None
                 self.is_through.set()
@@ -137,12 +106,19 @@ class Proxy:
                 say({"said": "count", **self.counts})
 
 
+async def next_piece(reader):
+    """What comes next; nothing where the connection has ended, in whatever way."""
+    with contextlib.suppress(OSError):
+        return await reader.read(PIECE)
+    return b""
+
+
 def say(what):
     print(json.dumps(what), flush=True)
 
 
-async def serve(gateways, servers, delay):
-    proxies = [Proxy(number, delay) for number in range(gateways)]
+async def serve(gateways, servers):
+    proxies = [Proxy() for _ in range(gateways)]
     say({"said": "ports", "ports": [[await proxy.listen(server) for server in servers] for proxy in proxies]})
     commands = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
@@ -152,16 +128,16 @@ async def serve(gateways, servers, delay):
 
 
 class Proxies:
-    """The database as gateways reach it, each through its own proxy. `round_trip`: what that adds, in seconds."""
+    """The database as gateways reach it, each through its own proxy."""
 
-    def __init__(self, url, gateways, round_trip=0.0):
-        found = re.fullmatch(r"(\w+://(?:[^/@]*@)?)([^/@]+)(/[^?]*)?(?:\?(.*))?", url)
-        self.begin, hosts, self.name, given = found.groups()
+    def __init__(self, url, gateways):
+        self.database = urllib.parse.urlsplit(url)
+        self.user, _, hosts = self.database.netloc.rpartition("@")
         # What goes through the proxies is read there.
-        others = [each for each in (given or "").split("&") if each and not each.startswith("sslmode=")]
+        others = [each for each in self.database.query.split("&") if each and not each.startswith("sslmode=")]
         self.settings = "&".join(["sslmode=disable", *others])
         servers = [(host, int(port or 5432)) for host, _, port in (each.partition(":") for each in hosts.split(","))]
-        command = [sys.executable, "-B", __file__, str(gateways), json.dumps(servers), str(round_trip / 2)]
+        command = [sys.executable, "-B", __file__, str(gateways), json.dumps(servers)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.said = {what: queue.SimpleQueue() for what in ("ports", "off", "count")}
         threading.Thread(target=self.hear, daemon=True).start()
@@ -175,7 +151,7 @@ class Proxies:
     def url(self, which):
         """The address of the database for a gateway."""
         hosts = ",".join(f"127.0.0.1:{port}" for port in self.ports[which])
-        return f"{self.begin}{hosts}{self.name or '/'}?{self.settings}"
+        return self.database._replace(netloc=f"{self.user}@{hosts}", query=self.settings).geturl()
 
     def tell(self, which, do, **how):
         self.process.stdin.write(json.dumps({"do": do, "gateway": which, **how}) + "\n")
@@ -185,8 +161,8 @@ class Proxies:
         """Cuts connections of a gateway at one commit in so many, now behind it and now ahead of it."""
         self.tell(which, "cut", one_in=one_in, seconds=seconds)
 
-    def cut_off(self, which, at_commit=None):
-        """Cuts a gateway off; if asked for, at its next commit, which the server gets (`BEHIND`) or not (`AHEAD`)."""
+    def cut_off(self, which, at_commit):
+        """Cuts a gateway off at its next commit, which the server gets (`BEHIND`) or not (`AHEAD`)."""
         self.tell(which, "off", at_commit=at_commit)
         try:
             self.said["off"].get(timeout=ANSWER_TIME)
@@ -197,7 +173,7 @@ class Proxies:
         self.tell(which, "heal")
 
     def count(self, which):
-        """How many commits and round trips of a gateway there were, and how many were cut behind and ahead of commits."""
+        """How many commits of a gateway there were, and how many were cut behind and ahead of them."""
         self.tell(which, "count")
         return self.said["count"].get(timeout=ANSWER_TIME)
 
@@ -207,4 +183,4 @@ class Proxies:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(int(sys.argv[1]), [tuple(server) for server in json.loads(sys.argv[2])], float(sys.argv[3])))
+    asyncio.run(serve(int(sys.argv[1]), [tuple(server) for server in json.loads(sys.argv[2])]))

@@ -87,7 +87,7 @@ class Run:
         those = self.some(count)
         with self.fault(f"a kill of {count}", those):
             for which in those:
-                self.fleet.kill(which)
+                self.fleet.gateways[which].kill()
             self.took.append((f"a kill of {count}", self.settle("others poll")))
             for which in those:
                 self.fleet.start(which)
@@ -95,7 +95,7 @@ class Run:
     def kill_all(self):
         with self.fault("a kill of all", self.fleet.all, is_outage=True):
             for which in self.fleet.all:
-                self.fleet.kill(which)
+                self.fleet.gateways[which].kill()
             time.sleep(NOTHING_THERE)
             for which in self.fleet.all:
                 self.fleet.start(which)

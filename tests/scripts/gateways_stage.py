@@ -155,11 +155,6 @@ class Fleet:
     def signal(self, which, number):
         self.gateways[which].process.send_signal(number)
 
-    def kill(self, which):
-        self.gateways[which].process.kill()
-        self.gateways[which].process.wait()
-        self.gateways[which].log.close()
-
     def until_ready(self, what, those):
         until(what, BACK_WITHIN, lambda: all(self.get(which, "/readyz")[0] == 200 for which in those))
 
@@ -180,9 +175,7 @@ class Fleet:
     def end(self):
         for gateway in filter(None, self.gateways):
             if gateway.process.poll() is None:
-                gateway.process.kill()
-                gateway.process.wait()
-
+                gateway.kill()
 
 
 class Database:

@@ -1,9 +1,6 @@
 """Installs the gateway as the head of its unit says, and restores it as docs/operators/backup.md says, word for word, as
-its own user. Needs root, and mount and network namespaces of its own (`unshare --mount --net`). Standard library only.
-
-    installed_run.py --bin PATH/TO/tidegate
-
-What it writes to lies in memory, in the place of the machine's own folders.
+its own user. Needs root, and mount and network namespaces of its own (`unshare --mount --net`). What it writes to lies in
+memory, in the place of the machine's own folders.
 """
 
 import contextlib
@@ -25,7 +22,7 @@ DATA = pathlib.Path("/var/lib/tidegate")
 CONFIG, UNIT = pathlib.Path("/etc/tidegate/tidegate.toml"), pathlib.Path("/etc/systemd/system/tidegate.service")
 BASE = "http://127.0.0.1:8080"
 # What does for systemctl here: it starts and stops what the unit says, as the user that it names, in the folder of
-# its state. With DynamicUser that lies where root alone comes, whoever the user is.
+# its state.
 SYSTEMCTL = r'''
 import os, pathlib, pwd, re, shlex, signal, subprocess, sys, time
 import urllib.request
@@ -41,26 +38,18 @@ def stop():
 def start():
     user = pwd.getpwnam(said["User"])
     folder = pathlib.Path("/var/lib", said["StateDirectory"])
-    if said.get("DynamicUser") == "yes":
-        private = pathlib.Path("/var/lib/private")
-        private.mkdir(mode=0o700, exist_ok=True)
-        if folder.exists() and not folder.is_symlink():
-            folder.rename(private / folder.name)
-        (private / folder.name).mkdir(exist_ok=True)
-        if not folder.is_symlink():
-            folder.symlink_to(private / folder.name)
+    if "DynamicUser" in said:
+        sys.exit("the data folder would lie where the user does not come for an export or an import")
     folder.mkdir(exist_ok=True)
     os.chmod(folder, int(said["StateDirectoryMode"], 8))
     os.chown(folder, user.pw_uid, user.pw_gid)
-    def run(command):
-        return subprocess.Popen(
-            shlex.split(command), user=user.pw_uid, group=user.pw_gid, extra_groups=[], umask=int(said["UMask"], 8),
-            cwd=said["WorkingDirectory"], start_new_session=True, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=open("/srv/tidegate.log", "ab"),
-        )
     if "ExecStartPre" in said:
         sys.exit("systemd would try again for ever what that refuses: RestartPreventExitStatus is not for it")
-    served = run(said["ExecStart"])
+    served = subprocess.Popen(
+        shlex.split(said["ExecStart"]), user=user.pw_uid, group=user.pw_gid, extra_groups=[], umask=int(said["UMask"], 8),
+        cwd=said["WorkingDirectory"], start_new_session=True, stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL, stderr=open("/srv/tidegate.log", "ab"),
+    )
     running.write_text(str(served.pid))
     for _ in range(600):
         if served.poll() is not None:
@@ -162,7 +151,7 @@ def refuse_root():
 
 
 def main():
-    program = str(stage.given("bin").bin)
+    program = str(stage.given().bin)
     bring_up_loopback()
     in_memory("/etc", keeps=True)
     UNIT.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,6 @@
-"""Compares what a running gateway tells on /metrics with the alerts, the dashboard and their documentation."""
+"""/metrics, the alerts and the dashboard in deploy/, by promtool and against each other and their documentation: every
+metric that an alert or a panel names is one that a running gateway tells, and every alert fires where it must and not
+elsewhere. Needs promtool (in CI it is installed, elsewhere the script passes without)."""
 
 import contextlib
 import json
@@ -20,9 +22,6 @@ BY_PROMETHEUS = {"up"}
 # The word is a metric's name; no function or label begins so.
 NAME = re.compile(r"\b(?:tidegate|process)_[a-z0-9_]+|\bup\b")
 
-FEED = """<rss version="2.0"><channel><title>A</title><link>https://a.example/</link><description>A</description>
-<item><guid>1</guid><title>One</title><link>https://a.example/1</link></item></channel></rss>"""
-
 CONFIGURATION = """
 [polling]
 allow_private = true
@@ -40,22 +39,14 @@ at = "/site/"
 
 
 def told(metrics):
-    """The names of all samples, with those of their families."""
-    lines = metrics.splitlines()
-    samples = {re.match(r"[a-zA-Z0-9_]+", line)[0] for line in lines if line and line[0] != "#"}
-    families = {line.split(" ")[2] for line in lines if line.startswith("# TYPE ")}
-    return samples | families
-
-
-def value(metrics, name):
-    found = re.search(rf"^{name}(?:{{}})? (\S+)$", metrics, re.MULTILINE)
-    return float(found[1]) if found else None
+    """The names of all samples, and those of their families."""
+    return (set(re.findall(what, metrics, re.M)) for what in (r"^([a-zA-Z0-9_]+)", r"^# TYPE (\S+)"))
 
 
 def of_running_gateway(program, promtool):
     """What a gateway tells whose one feed is read and the other fails, and what is wrong with it."""
     faults, site = [], stage.Site()
-    site.documents["/alpha.xml"] = FEED.encode()
+    site.documents["/alpha.xml"] = stage.rss(site.base, [(1, "One", "")])
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         stage.certify(folder, "localhost")
@@ -66,7 +57,7 @@ def of_running_gateway(program, promtool):
             with contextlib.suppress(urllib.error.HTTPError):
                 gateway.ask("/site/%2e%2e/")
             # The files of the store are counted some seconds after the start.
-            stage.until(lambda: value(gateway.ask("/metrics").decode(), "tidegate_store_size_bytes"))
+            stage.until(lambda: gateway.figures().get("tidegate_store_size_bytes"))
             metrics = gateway.ask("/metrics").decode()
     checked = subprocess.run(
         [promtool, "check", "metrics"], input=metrics, capture_output=True, text=True, timeout=stage.WAIT
@@ -133,10 +124,9 @@ def well_formed(promtool):
         yield f"{DASHBOARD}: promtool check rules: {checked.stdout}{checked.stderr}"
 
 
-def of_document(metrics, document):
+def of_document(families, document):
     """Every metric has its line in the documentation, and nothing stands there that is not told."""
     written = set(re.findall(r"^\| `([a-z_]+)[`{]", document, re.MULTILINE))
-    families = {line.split(" ")[2] for line in metrics.splitlines() if line.startswith("# TYPE ")}
     # A hub of one's own is counted where there is one; counters without a sample yet have their family.
     for name in sorted(families - written):
         yield f"{DOCUMENT} does not explain {name}"
@@ -146,14 +136,16 @@ def of_document(metrics, document):
 
 
 def main():
-    given = stage.given("bin", "promtool")
-    document = DOCUMENT.read_text()
-    metrics, faults = of_running_gateway(given.bin, given.promtool)
-    names = told(metrics)
+    given, promtool, document = stage.given(), stage.program("promtool"), DOCUMENT.read_text()
+    for what in (["check", "config", "deploy/prometheus/prometheus.yml"], ["test", "rules", TESTS]):
+        subprocess.run([promtool, *what], check=True)
+    metrics, faults = of_running_gateway(given.bin, promtool)
+    samples, families = told(metrics)
+    names = samples | families
     faults += of_alerts(names, document)
     faults += of_dashboard(names)
-    faults += well_formed(given.promtool)
-    faults += of_document(metrics, document)
+    faults += well_formed(promtool)
+    faults += of_document(families, document)
     alerts = RULES.read_text().count("- alert:")
     if not faults:
         print(f"{len(names)} names on /metrics; {alerts} alerts and the dashboard use what is there")

@@ -66,11 +66,11 @@ def changed(file, host, changes, address, tls):
 
 
 class Server(stage.Ended):
-    """nginx with these servers, once it answers: `ready` is an address or asks for itself. `begin`: what its command
-    begins with."""
+    """nginx with these servers, once it answers: `ready` is an address or asks for itself. `base`: its own address.
+    `begin`: what its command begins with."""
 
-    def __init__(self, program, folder, servers, ready, processes="worker_processes auto;", begin=()):
-        folder = pathlib.Path(folder)
+    def __init__(self, program, folder, servers, ready, processes="worker_processes auto;", begin=(), base=None):
+        self.base = base
         folder.mkdir()
         (folder / "nginx.conf").write_text(processes + CONFIGURATION.format(folder=folder, server=servers))
         # As root it would become another user, who may not write below the folder.
@@ -86,10 +86,7 @@ class Server(stage.Ended):
         self.process.wait(timeout=stage.WAIT)
 
 
-class Nginx(Server):
-    """Hands its own address on to a gateway."""
-
-    def __init__(self, program, folder, port, gateway, more=""):
-        self.base = f"http://127.0.0.1:{port}"
-        text = server(f"127.0.0.1:{port}", gateway, more)
-        super().__init__(program, folder, text, f"{self.base}/healthz")
+def proxy(program, folder, port, gateway, more=""):
+    """nginx that hands its own address on to a gateway."""
+    base = f"http://127.0.0.1:{port}"
+    return Server(program, folder, server(f"127.0.0.1:{port}", gateway, more), f"{base}/healthz", base=base)

@@ -1,7 +1,7 @@
-"""Runs schemathesis against a gateway in front of a small publisher."""
+"""Asks a running gateway what its description (/api/v1/openapi.json) allows and does not allow, as schemathesis makes it
+up: no answer is a failure of the gateway's own, and each is as it is described."""
 
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -31,28 +31,19 @@ hub = true
 name = "news"
 url = "{base}/news.xml"
 """
-ENTRY = "<item><guid>{n}</guid><title>Post {n}</title><link>{base}/{n}</link><description>{n}</description></item>"
-
-
-def rss(base, numbers):
-    entries = "".join(ENTRY.format(n=n, base=base) for n in numbers)
-    return (
-        f'<rss version="2.0"><channel><title>News</title><link>{base}/</link><description>All</description>'
-        f"{entries}</channel></rss>"
-    ).encode()
 
 
 def fill(gateway, site):
     """Feeds with something of everything; the sync ids of their items."""
     for numbers in [range(1, 8), range(2, 9)]:
-        site.documents["/news.xml"] = rss(site.base, numbers)
+        site.documents["/news.xml"] = stage.rss(site.base, [(n, f"Post {n}", n) for n in numbers])
         gateway.poll("news")
     gateway.feed("notes", method="PUT", body={"local": True, "title": "Notes"})
     for number in range(3):
         gateway.feed("notes", "/items", "POST", {"title": f"Note {number}", "content": "text"})
     gateway.feed("notes", "/webhook", "PUT", {"url": f"{site.base}/hook"})
     # An empty document is held.
-    site.documents["/news.xml"] = rss(site.base, [])
+    site.documents["/news.xml"] = stage.rss(site.base, [])
     gateway.poll("news")
     gateway.feed("gone", method="PUT", body={"url": f"{site.base}/news.xml"})
     gateway.ask("/api/v1/feeds/gone", "DELETE")
@@ -83,7 +74,7 @@ def narrowed(document, ids):
 
 
 def main():
-    options = stage.given("bin", phases="examples,coverage,fuzzing")
+    options = stage.given(phases="examples,coverage,fuzzing")
     site = stage.Site()
     with tempfile.TemporaryDirectory() as folder:
         host = site.base.removeprefix("http://")
@@ -99,7 +90,7 @@ def main():
                     pathlib.Path(sys.executable).parent / "schemathesis", "run", path, "--url", gateway.base,
                     "--header", f"Authorization: Bearer {stage.TOKEN}", "--checks", ",".join(CHECKS),
                     "--phases", options.phases, "--max-time", str(MOST), "--seed", "1",
-                    "--max-examples", os.environ.get("TIDEGATE_OPENAPI_EXAMPLES", "20"),
+                    "--max-examples", "20",
                     "--request-timeout", "60", "--warnings", "off", "--no-color", "--continue-on-failure",
                     "--generation-database", "none",
                 ],

@@ -2,6 +2,9 @@
 
 import json
 import random
+import re
+
+import stage
 
 ARTICLES = range(12, 0, -1)
 # Where the feeds of the site are, and what each is.
@@ -25,27 +28,11 @@ def text(n):
 
 
 def atom(address, path, title, numbers):
-    entries = "".join(
-        f"<entry><title>Article {n}</title><link href='{address}/posts/article-{n}/' rel='alternate'/>"
-        f"<id>tag:site.example,2026:/posts/article-{n}/</id><updated>2026-01-{n:02}T08:00:00Z</updated>"
-        f"<author><name>N. N.</name></author><content type='html'><![CDATA[{text(n)}]]></content></entry>"
-        for n in numbers
+    entries = (
+        stage.entry(f"article-{n}", f"Article {n}", f"<![CDATA[{text(n)}]]>", f"2026-01-{n:02}T08:00:00Z",
+                    f"<link href='{address}/posts/article-{n}/' rel='alternate'/>") for n in numbers
     )
-    return (
-        f"<?xml version='1.0' encoding='utf-8'?>\n<feed xmlns='http://www.w3.org/2005/Atom'><title>{title}</title>"
-        f"<link href='{address}/' rel='alternate'/><link href='{address}{path}' rel='self'/><id>{address}/</id>"
-        f"<updated>2026-01-12T08:00:00Z</updated>{entries}</feed>"
-    )
-
-
-def rss(address, has_ids):
-    items = "".join(
-        f"<item><title>Article {n}</title><link>{address}/posts/article-{n}/</link>"
-        + (f"<guid isPermaLink='false'>tag:site.example,2026:/posts/article-{n}/</guid>" if has_ids else "")
-        + f"<description>Article {n} in short.</description><pubDate>{n:02} Jan 2026 08:00:00 +0000</pubDate></item>"
-        for n in ARTICLES
-    )
-    return f"<rss version='2.0'><channel><title>A small site</title><link>{address}/</link>{items}</channel></rss>"
+    return stage.atom(title, entries, path, more=f"<link href='{address}/'/><link href='{address}{path}' rel='self'/>")
 
 
 def json_feed(address):
@@ -59,6 +46,7 @@ def json_feed(address):
 
 def make(folder, address):
     """Writes the site for an address; the paths of its files."""
+    rss = stage.rss(address, [(n, f"Article {n}", f"Article {n} in short.") for n in ARTICLES])
     large = HEAD.format("Ten thousand bytes") + "Words that fill a page. " * 500
     files = {
         "/index.html": HEAD.format("A small site") + "".join(f"<a href=/posts/article-{n}/>{n}</a>" for n in ARTICLES),
@@ -67,8 +55,8 @@ def make(folder, address):
         "/images/board.png": random.Random(1).randbytes(3000),
         "/feeds/all.atom.xml": atom(address, "/feeds/all.atom.xml", "A small site", ARTICLES),
         "/feeds/notes.atom.xml": atom(address, "/feeds/notes.atom.xml", "A small site - notes", ARTICLES[::2]),
-        "/feeds/all.rss.xml": rss(address, has_ids=True),
-        "/feeds/without-ids.rss.xml": rss(address, has_ids=False),
+        "/feeds/all.rss.xml": rss,
+        "/feeds/without-ids.rss.xml": re.sub(b"<guid.*?</guid>", b"", rss),
         "/feed.json": json_feed(address),
     }
     files |= {f"/posts/article-{n}/index.html": HEAD.format(f"Article {n}") + text(n) for n in ARTICLES}

@@ -2,12 +2,11 @@
 deploy/image-files.sh gathers and of what the program needs from the base image. The program runs there by `chroot`, as
 the user and with the settings of deploy/Dockerfile, and the image is not too large.
 
-    packages_image.py --bin PATH/TO/tidegate --folder EMPTY_FOLDER
+    packages_image.py --folder EMPTY_FOLDER
 
 Needs the rights of root, and openssl. Exit status 1 with what is wrong.
 """
 
-import json
 import os
 import pathlib
 import re
@@ -15,7 +14,6 @@ import shutil
 import ssl
 import subprocess
 import sys
-import urllib.request
 
 import stage
 
@@ -114,19 +112,14 @@ def served(image, known, unknown, faults):
         if not port:
             gateway.terminate()
             sys.exit(f"{line!r}: {gateway.communicate(timeout=stage.WAIT)[1]}")
-        base = f"http://127.0.0.1:{port.group(1)}"
         image.run("health", "--listen", f"127.0.0.1:{port.group(1)}", **settings)
+        client = stage.Client(f"http://127.0.0.1:{port.group(1)}", stage.TOKEN)
         for name, expected in [("known", None), ("unknown", "certificate")]:
-            request = urllib.request.Request(
-                f"{base}/api/v1/feeds/{name}/poll", b"", {"authorization": f"Bearer {stage.TOKEN}"}, method="POST"
-            )
-            with urllib.request.urlopen(request, timeout=stage.WAIT) as answer:
-                error = json.load(answer)["error"]
+            error = client.feed(name, "/poll", "POST")["error"]
             if (error is None) != (expected is None) or (expected and expected not in error):
                 faults.append(f"polling the publisher with the {name} authority: {error}")
-        with urllib.request.urlopen(f"{base}/feeds/known", timeout=stage.WAIT) as answer:
-            if b"a post" not in answer.read():
-                faults.append("the feed lacks its post")
+        if b"a post" not in client.ask("/feeds/known"):
+            faults.append("the feed lacks its post")
     finally:
         gateway.terminate()
         _, log = gateway.communicate(timeout=stage.WAIT)
@@ -138,9 +131,8 @@ def served(image, known, unknown, faults):
 
 
 def main():
-    given = stage.given("bin", "folder")
-    faults = []
-    image = Image(given.folder, given.bin.resolve())
+    given, faults = stage.given("folder"), []
+    image = Image(given.folder, given.bin)
     if image.size > LIMIT:
         faults.append(f"the image has {image.size:,} bytes, of {LIMIT:,} at most")
     authority, known = publish(given.folder / "known", "known.test")

@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 import compose_spec
+import stage
 import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -151,10 +152,8 @@ def main():
     compose(faults, known)
     image(faults, known)
     kubernetes(faults, known, folder)
-    for fault in faults:
-        print(fault, file=sys.stderr)
     print(f"compose, Dockerfile and Kubernetes: {len(faults)} faults")
-    sys.exit(1 if faults else 0)
+    sys.exit(stage.status(faults))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 """nginx and Caddy with TLS by the configurations of deploy/, in front of a gateway: both take them, say who the client
 is, and let events through as they come.
 
-    packages_proxies.py --bin PATH/TO/tidegate --nginx PATH --caddy PATH
+    packages_proxies.py --nginx PATH --caddy PATH
 
 An empty path leaves that proxy out.
 """
 
+import contextlib
 import http.client
 import pathlib
 import ssl
@@ -16,7 +17,7 @@ import tempfile
 import nginx_stage
 import stage
 
-CADDYFILE = stage.pathlib.Path(__file__).resolve().parents[2] / "deploy/caddy/Caddyfile"
+CADDYFILE = pathlib.Path(__file__).resolve().parents[2] / "deploy/caddy/Caddyfile"
 
 
 def start_nginx(program, folder, port, gateway, tls):
@@ -66,40 +67,30 @@ def check(name, start, program, folder, given):
     tls, trusted, port = (folder / "host.pem", folder / "host.key"), folder / "ca.pem", stage.free_port()
     settings = f'public_url = "https://localhost:{port}"\ntrusted_proxies = ["127.0.0.1"]'
     feed = '[polling]\nallow_private = true\n[[feed]]\nname = "news"\nlocal = true\n'
-    gateway = stage.Gateway(given.bin, folder, feed, settings)
-    proxy = None
-    try:
+    with stage.Gateway(given.bin, folder, feed, settings) as gateway, contextlib.ExitStack() as ends:
         proxy = start(program, folder / "proxy", port, gateway.base, tls)
+        ends.callback(proxy.wait, timeout=stage.WAIT)
+        ends.callback(proxy.terminate)
         status, _ = stage.until(lambda: ask(port, trusted, "/healthz"))
         listed = ask(port, trusted, "/sup.json", {"Forwarded": "for=192.0.2.9"})[1]
         if status != 200 or f"https://localhost:{port}/sup.json" not in listed:
             return [f"{name}: {status}, {listed[:400]}"]
-        # An event goes out while the stream is open.
-        connection = connect(port, trusted)
+        # An event goes out while the stream is open. Whoever ends waits for streams.
+        connection = ends.enter_context(contextlib.closing(connect(port, trusted)))
         connection.request("GET", "/events")
-        stream = connection.getresponse()
+        stream = ends.enter_context(contextlib.closing(connection.getresponse()))
         gateway.feed("news", "/items", "POST", {"title": "through the proxy"})
         if not stage.until(lambda: b"news" in stream.readline(), pause=0):
             return [f"{name}: the event never came"]
-        # Whoever ends waits for streams.
-        stream.close()
-        connection.close()
         log = (folder / "gateway.log").read_text()
         return [f"{name}: {log}"] if "trusted_proxies" in log else []
-    finally:
-        if proxy:
-            proxy.terminate()
-            proxy.wait(timeout=stage.WAIT)
-        gateway.end()
 
 
 def main():
-    given = stage.given("bin", "nginx", "caddy")
+    given = stage.given("nginx", "caddy")
     faults, tried = [], []
     with tempfile.TemporaryDirectory() as folder:
-        for name, start, program in [
-            ("nginx", start_nginx, given.nginx), ("caddy", start_caddy, given.caddy)
-        ]:
+        for name, start, program in [("nginx", start_nginx, given.nginx), ("caddy", start_caddy, given.caddy)]:
             if program:
                 tried.append(name)
                 faults += check(name, start, program, pathlib.Path(folder), given)

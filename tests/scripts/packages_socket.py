@@ -1,15 +1,11 @@
 """A gateway on a socket that somebody else opened, as systemd does: it answers there, keeps the socket over a
-restart, and says no to what it cannot use.
-
-    packages_socket.py --bin PATH/TO/tidegate
-"""
+restart, and says no to what it cannot use."""
 
 import os
 import socket
 import subprocess
 import sys
 import tempfile
-import time
 
 import stage
 from stage import WAIT, free_port
@@ -27,7 +23,7 @@ def ask(port):
 
 
 def main():
-    program = str(stage.given("bin").bin)
+    program = str(stage.given().bin)
     for name in [name for name in os.environ if name.startswith("TIDEGATE_")]:
         del os.environ[name]
     with tempfile.TemporaryDirectory() as folder:
@@ -49,13 +45,8 @@ def main():
             (f"127.0.0.1:{port}", ["-l", f"127.0.0.1:{free_port()}"], "2 sockets were handed over"),
         ]:
             refused = activate(folder, address, *serve[:2], "--data", "data", more=more)
-            began = time.monotonic()
-            while refused.poll() is None and time.monotonic() - began < WAIT:
-                try:
-                    socket.create_connection(("127.0.0.1", port), timeout=1).close()
-                except OSError:
-                    pass
-                time.sleep(0.1)
+            # It begins with the first client, and may be gone before that one is answered.
+            stage.until(lambda: refused.poll() is not None or socket.create_connection(("127.0.0.1", port)).close())
             _, log = refused.communicate(timeout=WAIT)
             if refused.returncode != 2 or said not in log:
                 sys.exit(f"{address}: status {refused.returncode}, {log}")

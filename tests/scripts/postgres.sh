@@ -1,17 +1,13 @@
 #!/usr/bin/env bash
-# The store in PostgreSQL: the conformance suite; a gateway that is killed, and that reaches
-# the database by TLS; and several equal gateways, of which one after the other is killed, stopped or ended, whose
-# connections are cut at commits, and whose database is killed.
+# See postgres_run.py; `suite` is the conformance suite of the store.
 #
-#     postgres.sh [suite|killed|several|secured]… [--feeds N] [--every SECONDS] [--minutes N] [--steps STEP…]
+#     postgres.sh [suite|killed|several|secured]… [--feeds N] [--every SECONDS] [--minutes N] [--steps STEP,…]
 #
-# `--minutes` and `--steps` are of several gateways: `.ci/long gateways` takes all steps, again and again. Needs PostgreSQL's
-# server (in CI it is installed, elsewhere the script passes without), cargo, python3 and TIDEGATE_BIN (default: the release
-# build). It has a database of its own (postgres_stage.bash).
+# Needs PostgreSQL's server (in CI it is installed, elsewhere the script passes without). It has a database of its own
+# (postgres_stage.bash).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-bin=${TIDEGATE_BIN:-${CARGO_TARGET_DIR:-target}/release/tidegate}
 source tests/scripts/postgres_stage.bash
 
 # `cargo test` alone leaves these out, and says so.
@@ -27,4 +23,4 @@ given=()
 for word in "$@"; do [ "$word" = suite ] || given+=("$word"); done
 [ $# -eq 0 ] || [ "${#given[@]}" -gt 0 ] || exit 0
 printf -v restart '%q ' "${as_user[@]}" "$tools/pg_ctl" -D "$work/database/data" -w -l "$work/database/log" restart
-python3 -B tests/scripts/postgres_run.py --bin "$bin" --url "$url" --work "$work" --restart "$restart" --psql "$tools/psql" "${given[@]}"
+python3 -B tests/scripts/postgres_run.py --url "$url" --work "$work" --restart "$restart" --psql "$tools/psql" "${given[@]}"

@@ -13,6 +13,7 @@ may be there, whatever came before or after it, within the length that the last 
 with a sync of its file, and a name with one of its file or of its folder; of names that are not, any part may be there.
 """
 
+import dataclasses
 import heapq
 import mmap
 import random
@@ -23,14 +24,17 @@ HEAD = struct.Struct("<cHHQQQ")
 BLOCK = 4096
 
 
+@dataclasses.dataclass(slots=True, eq=False)
 class Entry:
     """An entry of the record. `data` is what was written: the mapped file and the place in it."""
 
-    __slots__ = ("kind", "path", "other", "at", "count", "time", "data")
-
-    def __init__(self, kind, path, other, at, count, time, data):
-        self.kind, self.path, self.other, self.at, self.count, self.time = kind, path, other, at, count, time
-        self.data = data
+    kind: str
+    path: str
+    other: str
+    at: int
+    count: int
+    time: int
+    data: tuple
 
 
 def entries_of(file):
@@ -89,10 +93,6 @@ def apply(content, entry, blocks=None, is_bounded=True):
     for first, last in pieces:
         if first < last:
             content[first:last] = mapped[data + first - entry.at : data + last - entry.at]
-
-
-def blocks_of(entry):
-    return range(entry.at // BLOCK, (entry.at + entry.count - 1) // BLOCK + 1)
 
 
 def folder_of(path):
@@ -173,9 +173,6 @@ class Disk:
         elif folder_of(change.path) in names:
             names[change.path] = node
 
-    def unsynced(self):
-        return sum(node.unsynced() for node in set(self.names.values()))
-
     def write(self, folder, choice):
         """Makes the image that a choice says."""
         names = dict(self.durable)
@@ -197,44 +194,32 @@ class Disk:
                 (folder / path).write_bytes(content)
 
 
-class Everything:
-    """All that was done, as a process that is killed leaves it."""
-
-    is_bounded, name = False, "all of it"
-
-    def begin(self, node):
-        pass
-
-    def has_name(self, change):
-        return True
-
-    def blocks(self, entry):
-        return None
-
-
-class Within(Everything):
+class Within:
     """All that was written within the durable lengths, and no name that is not durable: what is overwritten is there,
     and what it takes the place of, beyond the end of the file, is not."""
 
     is_bounded, name = True, "all within the durable length"
 
-    def has_name(self, change):
-        return False
-
-
-class Nothing(Everything):
-    """What is durable, and nothing else."""
-
-    is_bounded, name = True, "what is durable"
+    def begin(self, node):
+        pass
 
     def has_name(self, change):
         return False
 
     def blocks(self, entry):
+        return None
+
+
+class Nothing(Within):
+    """What is durable, and nothing else."""
+
+    name = "what is durable"
+
+    def blocks(self, entry):
         return []
 
 
-class Chosen(Everything):
+class Chosen:
     """A random part, chosen in one of several ways."""
 
     WAYS = ("writes", "blocks", "all but one", "only one", "the newer ones", "the older ones")
@@ -258,7 +243,8 @@ class Chosen(Everything):
         if entry.kind == "t":
             return None if self.random.random() < 0.5 else []
         if self.way == "blocks":
-            return [block for block in blocks_of(entry) if self.random.random() < self.share]
+            written = range(entry.at // BLOCK, (entry.at + entry.count - 1) // BLOCK + 1)
+            return [block for block in written if self.random.random() < self.share]
         has = {
             "writes": lambda: self.random.random() < self.share,
             "all but one": lambda: entry is not self.one,
@@ -287,8 +273,8 @@ def unsynced_moments(entries, first):
     return sorted(found, reverse=True)
 
 
-def is_recorded_whole(entries, folder):
-    """Whether the record tells all that was done: the files are as it says."""
+def stray_path(entries, folder):
+    """A file that is not as the record says, which then does not tell all that was done."""
     disk = Disk()
     for entry in entries:
         disk.step(entry)

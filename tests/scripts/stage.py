@@ -1,13 +1,15 @@
-"""What the scripts that watch a running gateway have in common: a publisher that serves what it is
-given, and the gateway in front of it. Standard library only."""
+"""What the scripts, the long tests and the comparisons have in common: options, a publisher that serves what it is given,
+and the gateway in front of it. Standard library only."""
 
 import argparse
 import contextlib
 import hashlib
 import http.server
 import json
+import os
 import pathlib
 import re
+import shutil
 import socket
 import ssl
 import subprocess
@@ -20,22 +22,67 @@ import urllib.request
 TOKEN = "a-token-for-the-scripts"
 # How long anything may take, in seconds.
 WAIT = 60
+TARGET = os.environ.get("CARGO_TARGET_DIR", "target")
+# The options that are paths.
+PATHS = {"bin", "corpus", "disk", "folder", "old", "out", "page", "scorers", "shim", "work"}
 
 
 def given(*needed, **usual):
-    """What the script was called with: options that it needs, `bin` among them, and others with their usual values. Paths
-    are whole."""
-    arguments = argparse.ArgumentParser()
+    """What the script was called with: options that it needs, and others with their usual values, `bin` among them. Paths
+    are whole. A tuple is of words without an option's name: all of them count where none is named."""
+    about = {"description": sys.modules["__main__"].__doc__, "formatter_class": argparse.RawDescriptionHelpFormatter}
+    arguments = argparse.ArgumentParser(**about)
+    as_path = lambda text: pathlib.Path(text).resolve()
+    usual = {"bin": os.environ.get("TIDEGATE_BIN") or f"{TARGET}/release/tidegate", **usual}
     for name in needed:
-        is_path = name in ("bin", "shim", "work", "disk", "out", "folder")
-        arguments.add_argument(f"--{name}", required=True, type=lambda it, at=is_path: pathlib.Path(it).resolve() if at else it)
+        arguments.add_argument(f"--{name}", required=True, type=as_path if name in PATHS else str)
     for name, value in usual.items():
-        how = {"action": "store_true"} if value is False else {"type": type(value or ""), "default": value}
-        arguments.add_argument(f"--{name}", **how)
+        if isinstance(value, tuple):
+            arguments.add_argument(name, nargs="*", default=value, metavar=name.upper(), help=", ".join(value))
+            continue
+        kind = as_path if name in PATHS else str if value is None else type(value)
+        how = {"action": "store_true"} if value is False else {"type": kind, "default": value}
+        arguments.add_argument(f"--{name.replace('_', '-')}", **how)
     call = arguments.parse_args()
+    for name, value in usual.items():
+        if isinstance(value, tuple) and (unknown := set(getattr(call, name)) - set(value)):
+            arguments.error(f"no such {name}: {', '.join(unknown)}")
     if not call.bin.exists():
         sys.exit(f"there is no {call.bin}; build it, or name another with TIDEGATE_BIN")
     return call
+
+
+def program(name):
+    """The path of a foreign program. Without it a script passes, but in CI."""
+    found = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:{TARGET}/tools")
+    if not found:
+        print(f"no {name} here")
+        sys.exit(1 if os.environ.get("CI") else 0)
+    return found
+
+
+def psql(program, url, statement):
+    """The rows that a database answers, as texts."""
+    command = [program, "-qXAt", "-v", "ON_ERROR_STOP=1", url, "-c", statement]
+    quiet = {**os.environ, "PGOPTIONS": "-c client_min_messages=warning"}
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=quiet)
+    return [line.split("|") for line in done.stdout.splitlines()]
+
+
+def memory(process):
+    """Resident memory of a process now and at its peak, in bytes."""
+    status = pathlib.Path(f"/proc/{process}/status").read_text()
+    return tuple(int(re.search(rf"^{key}:\s+(\d+) kB", status, re.M).group(1)) << 10 for key in ("VmRSS", "VmHWM"))
+
+
+def disk(folder):
+    """Bytes that a folder takes on disk; what is deleted meanwhile counts nothing."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                total += os.stat(os.path.join(place, name)).st_blocks * 512
+    return total
 
 
 def free_port(address="127.0.0.1"):
@@ -134,6 +181,16 @@ def atom(title, entries, id=None, updated="2026-01-01T00:00:00Z", more=""):
             f"<author><name>N</name></author><updated>{updated}</updated>{more}{''.join(entries)}</feed>").encode()
 
 
+def rss(base, items):
+    """A feed in RSS of a site: its items are numbers with their titles and texts, which are markup."""
+    texts = "".join(
+        f"<item><guid isPermaLink='false'>post-{n}</guid><title>{title}</title><link>{base}/post/{n}</link>"
+        f"<description>{text}</description></item>" for n, title, text in items
+    )
+    return (f'<rss version="2.0"><channel><title>A feed</title><link>{base}/</link><description>All</description>{texts}'
+            "</channel></rss>").encode()
+
+
 def feeds_of(site, names):
     """The tables of feeds that a site has by these names; the gateway polls them when it is told to."""
     feeds = (f'[[feed]]\nname = "{name}"\nurl = "{site.base}/{name}.xml"\n' for name in names)
@@ -197,6 +254,20 @@ class Program(Client, Ended):
         self.process.terminate()
         self.process.wait(timeout=WAIT)
         self.log.close()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait(timeout=WAIT)
+        self.log.close()
+
+    def megabytes(self):
+        """Resident memory now and at its peak."""
+        return [used >> 20 for used in memory(self.process.pid)]
+
+    def figures(self):
+        """The values of /metrics by name with labels."""
+        lines = [line.rpartition(" ") for line in self.ask("/metrics").decode().splitlines() if line[0] != "#"]
+        return {name: float(value) for name, _, value in lines}
 
 
 class Gateway(Program):
