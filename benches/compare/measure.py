@@ -19,9 +19,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "tests/scripts"))
 
 import stage
 
-# Debian's packages of the programs that may be missing.
-PACKAGES = {"nginx": "nginx-light", "wrk": "wrk", "valgrind": "valgrind", "callgrind_control": "valgrind",
-            "newsboat": "newsboat", "h2load": "nghttp2-client"}
+# Debian's packages of the programs whose names are others.
+PACKAGES = {"nginx": "nginx-light", "callgrind_control": "valgrind", "h2load": "nghttp2-client"}
 # Has wrk ask for the paths of a file in turn.
 IN_TURN = """
 local requests, at = {}, 0
@@ -41,13 +40,10 @@ MILLISECONDS = {"us": 1e-3, "ms": 1.0, "s": 1e3, "m": 6e4}
 
 
 def program(name):
-    """The path of a program, which is installed where it is missing and that is allowed."""
-    path = os.environ.get("PATH", "") + ":/usr/sbin"
-    if not shutil.which(name, path=path):
-        quiet = {"stdout": subprocess.DEVNULL, "check": True}
-        subprocess.run(["apt-get", "update", "-qq"], **quiet)
-        subprocess.run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", PACKAGES[name]], **quiet)
-    return shutil.which(name, path=path)
+    """The path of a program; an error that names its package where it is missing."""
+    found = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin")
+    stage.check(found, f"there is no {name} here: install Debian's package {PACKAGES.get(name, name)}")
+    return found
 
 
 def given(**usual):
@@ -94,7 +90,9 @@ def ratio(figures, others):
 def show(title, rows):
     """A table of rows by their names: each a mapping of columns to numbers, or to numbers with what they are off by."""
     def written(value):
-        return "{:.4g} ±{:.2g}".format(*value) if isinstance(value, tuple) else f"{value:.4g}"
+        if isinstance(value, tuple):
+            return f"{written(value[0])} ±{value[1]:.2g}"
+        return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
     columns = list(dict.fromkeys(column for row in rows.values() for column in row))
     lines = [["", *columns]] + [

@@ -18,8 +18,7 @@ What counts is the CPU time, user and system, of all that a peer does for it, as
     benches/compare/peers.py --rounds 7                  the table, about five minutes
     benches/compare/peers.py --json target/peers.json    and for plot.py
 
-There are --feeds. Installs newsboat from Debian's packages, and feedparser and reader with pip in a folder of their own
-below target, where they are missing and it may."""
+There are --feeds. Needs newsboat; feedparser and reader are installed with pip in a folder of their own below target."""
 
 import concurrent.futures
 import contextlib

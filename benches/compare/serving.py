@@ -13,7 +13,7 @@ does not.
 So many --connections ask for --seconds in each of the --rounds; --requests are counted under callgrind or asked over
 HTTP/2. Beside reads each feed is polled every --interval seconds, and --changing is the part of polls that bring news.
 
-Installs nginx, wrk and valgrind from Debian's packages where they are missing and it may.
+Needs nginx and wrk; valgrind for instructions, h2load for many documents.
 """
 
 import contextlib

@@ -79,7 +79,8 @@ def main():
         finally:
             gateway.end()
         before, compact = stage.disk(root), [given.bin, "compact", "--config", gateway.config, "--data", f"{root}/data"]
-        subprocess.run(compact, check=True)
+        if subprocess.run(compact).returncode:
+            faults.append("the store could not be compacted")
         print(f"disk {before >> 20} MB, {stage.disk(root) >> 20} MB once it is compacted")
     return stage.status(faults)
 

@@ -50,9 +50,11 @@ EDIT_LATE = 4
 def official(score_path, binary, corpus):
     """The scorer's totals; its table is printed."""
     command = [sys.executable, score_path, "--bin", binary, "--corpus", corpus]
-    said = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
-    print(said, end="", flush=True)
-    return json.loads(said.strip().splitlines()[-1])
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    print(done.stdout, end="", flush=True)
+    if done.returncode:
+        sys.exit(f"the scorer ended with status {done.returncode}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
 
 
 def events_of(binary, folder):

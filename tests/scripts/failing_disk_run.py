@@ -111,12 +111,6 @@ class Watched:
         if not stage.until(is_it, seconds):
             raise RuntimeError(f"{what}: not within {seconds} s; {self.ready()[:2]}, {self.answers}")
 
-    def until_stopped(self):
-        self.until("the store stops", STOPS_WITHIN, lambda: self.ready()[0] == 503)
-
-    def until_open(self):
-        self.until("the store is open again", OPEN_WITHIN, lambda: self.ready()[0] == 200)
-
     def check_stopped(self, cached, uncached):
         """What is answered while the store is closed; more of it is in src/serve/tests/stopped_store.rs."""
         status, said, _ = self.ready()
@@ -164,13 +158,13 @@ def failing(program, folder, shim):
         watched.made_more(20)
         (flags / fault).touch()
         begun = time.monotonic()
-        watched.until_stopped()
+        watched.until("the store stops", STOPS_WITHIN, lambda: watched.ready()[0] == 503)
         stopped = time.monotonic()
         watched.check_stopped("/feeds/news", f"/feeds/news?as=json&sx={['sse', 'feedsync'][number % 2]}")
         time.sleep(max(0, FAILS_FOR - (time.monotonic() - begun)))
         (flags / fault).unlink()
         works = time.monotonic()
-        watched.until_open()
+        watched.until("the store is open again", OPEN_WITHIN, lambda: watched.ready()[0] == 200)
         opened = time.monotonic()
         watched.made_more(5)
         watched.check_kept(f"after {fault}")

@@ -90,13 +90,16 @@ class Person:
         self.clicked = None
         self.note()
 
-    def click(self, selector):
+    def click(self, selector, says=None):
+        """Clicks something; then the page has these words."""
         at = f"document.querySelector({json.dumps(selector)})"
         button = self.value(f"{{ {BUTTONS} const at = {at}; buttons.includes(at) ? said(at) : null }}")
         if button:
             self.value("window.isBefore = true")
             self.clicked = button
         self.page.click(selector)
+        if says:
+            self.says(says)
 
     def says(self, text):
         self.until(f"document.body && document.body.innerText.includes({json.dumps(text)})")
@@ -212,11 +215,9 @@ def subscribe(gateway, browser, origin):
     Publisher.document = page(("/tides", "The tides"), ("/ice", "The ice"))
     browser.go(gateway.base + "/subscribe")
     browser.type("input[name=url]", origin)
-    browser.click("form[method=get] button")
-    browser.says("The ice")
+    browser.click("form[method=get] button", "The ice")
     Publisher.document = document([(2, "Two"), (1, "One")])
-    browser.click("form[method=post] button")
-    browser.says("point your feed reader at")
+    browser.click("form[method=post] button", "point your feed reader at")
 
 
 def sign_in(gateway, browser, look):
@@ -226,48 +227,38 @@ def sign_in(gateway, browser, look):
     browser.until("document.querySelector('input[name=token]') !== null")
     look("sign-in")
     browser.type("input[name=token]", "wrong")
-    browser.click("main button")
-    browser.says("is not that of this gateway")
+    browser.click("main button", "is not that of this gateway")
     browser.type("input[name=token]", TOKEN)
-    browser.click("main button")
-    browser.says("Poll now")
+    browser.click("main button", "Poll now")
     if TOKEN in browser.value("document.cookie + location.href"):
         yield "the token can be read by scripts or stands in an address"
 
 
 def act_on_feed(gateway, browser, look):
     Publisher.document = document([(4, "Four"), (3, "Three, corrected"), (2, "Two"), (1, "One, corrected")])
-    browser.click("button[value=poll]")
-    browser.says("Polled: 1 created, 1 updated.")
+    browser.click("button[value=poll]", "Polled: 1 created, 1 updated.")
     look("about-signed-in")
     # A document that drops most of the feed is held, until a person says what it is.
     Publisher.document = document([])
-    browser.click("button[value=poll]")
-    browser.says("Release the held document")
+    browser.click("button[value=poll]", "Release the held document")
     look("held")
     browser.go(gateway.base + "/")
     look("overview-held")
-    browser.click("a[href='/feeds/notices/about#held']")
-    browser.says("Drop the held document")
-    browser.click("button[value=drop]")
-    browser.says("was dropped")
+    browser.click("a[href='/feeds/notices/about#held']", "Drop the held document")
+    browser.click("button[value=drop]", "was dropped")
     Publisher.document = document([(1, "One, corrected")])
-    browser.click("button[value=poll]")
-    browser.says("Release the held document")
-    browser.click("button[value=release]")
-    browser.says("was released")
+    browser.click("button[value=poll]", "Release the held document")
+    browser.click("button[value=release]", "was released")
     for button, wanted in [("pause", "button[value=resume]"), ("resume", "button[value=pause]")]:
         browser.click(f"button[value={button}]")
         browser.until(f"document.querySelector({json.dumps(wanted)}) !== null")
-    browser.click("button[value=backfill]")
-    browser.says("older documents are being read")
+    browser.click("button[value=backfill]", "older documents are being read")
     # What is said of a feed is changed by a form.
     browser.click("a[href='/feeds/notices/edit']")
     browser.until("document.querySelector('select[name=deletions]') !== null")
     look("edit")
     browser.pick("select[name=deletions]", '"off"')
-    browser.click("form.choices button")
-    browser.says("The feed was changed.")
+    browser.click("form.choices button", "The feed was changed.")
     if json.loads(gateway.ask(API))["options"]["deletions"] != "off":
         yield "the form changed nothing"
 
@@ -275,15 +266,12 @@ def act_on_feed(gateway, browser, look):
 def act_on_items(gateway, browser, sync_id):
     """An item that is made here is deleted, restored and redacted."""
     browser.go(f"{gateway.base}/feeds/harbour/items/{sync_id}")
-    browser.click("button[value=delete]")
-    browser.says("Deleted: subscribers get its tombstone.")
-    browser.click("button[value=restore]")
-    browser.says("Restored: it is in the feed again.")
+    browser.click("button[value=delete]", "Deleted: subscribers get its tombstone.")
+    browser.click("button[value=restore]", "Restored: it is in the feed again.")
     browser.unfold("button[value=redact]")
     browser.type("input[name=id]", sync_id)
     browser.type("input[name=reason]", "somebody asked for it")
-    browser.click("button[value=redact]")
-    browser.says("Redacted: ")
+    browser.click("button[value=redact]", "Redacted: ")
 
 
 def add(gateway, browser, out, origin, look):
@@ -297,29 +285,24 @@ def add(gateway, browser, out, origin, look):
         "</outline></body></opml>"
     )
     browser.page.set_input_files("input[name=list]", listed)
-    browser.click("form.choices button")
-    browser.says("1 feed added.")
+    browser.click("form.choices button", "1 feed added.")
     look("list-done")
     # A site is typed, its page names a feed, which is looked at and added.
     Publisher.document = page(("/short", "The harbour, in short"))
     browser.go(gateway.base + "/add")
     look("add")
     browser.type("input[name=url]", origin)
-    browser.click("form.search button")
-    browser.says("The harbour, in short")
+    browser.click("form.search button", "The harbour, in short")
     look("add-found")
     Publisher.document = document([(2, "Two"), (1, "One")])
-    browser.click("ul.found button")
-    browser.says("How it would be judged")
+    browser.click("ul.found button", "How it would be judged")
     look("add-preview")
     browser.type("input[name=name]", "in-short")
-    browser.click("button[value=add]")
-    browser.says("was added")
+    browser.click("button[value=add]", "was added")
     # Whoever wants no feed any more types its name.
     browser.unfold("button[value=remove]")
     browser.type("form input[name=name]", "in-short")
-    browser.click("button[value=remove]")
-    browser.says("was deleted: its address answers 410")
+    browser.click("button[value=remove]", "was deleted: its address answers 410")
 
 
 def sign_out(gateway, browser):

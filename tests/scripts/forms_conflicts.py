@@ -89,8 +89,7 @@ def decide(gateway, browser, out):
     if browser.value("location.href") != address:
         yield "the form was sent without a token"
     browser.type("input[name=token]", TOKEN)
-    browser.click("button[value='0']")
-    browser.until("document.body.innerText.includes('Resolved.')")
+    browser.click("button[value='0']", "Resolved.")
     if "as the lighthouse has it" not in gateway.ask("/feeds/harbour"):
         yield "readers are not shown what was taken"
 
@@ -103,8 +102,7 @@ def write_anew(gateway, browser, sync_id):
     browser.click(".choices details summary")
     browser.type("input[name=title]", "Agreed <b>between</b> us")
     browser.type("textarea", "At nine & at eight")
-    browser.click("button[value=new]")
-    browser.until("document.body.innerText.includes('Resolved.')")
+    browser.click("button[value=new]", "Resolved.")
     shown = gateway.api(f"/items/{sync_id}")["title"]
     if shown != "Agreed <b>between</b> us":
         yield f"the new text is not what was written: {shown}"
@@ -119,7 +117,6 @@ def keep_winners(gateway, browser, sync_id):
         time.sleep(1.1)
         contend(gateway, sync_ids)
         browser.go(gateway.base + "/feeds/harbour/conflicts")
-        browser.click(f"button[value={button}]")
-        browser.until(f"document.body.innerText.includes({json.dumps(said)})")
+        browser.click(f"button[value={button}]", said)
         if gateway.api("/conflicts")["count"]:
             yield f"the button {button} left conflicts"
