@@ -60,10 +60,8 @@ async def soak(given, site, gateway, names, faults, seen):
     began = time.monotonic()
     ended = began + given.minutes * 60
     choose, place = random.Random(5), clients.Place(gateway.base)
-    readers = [
-        clients.GoodClient(place, f"127.0.1.{n % 200 + 1}", lambda: f"/feeds/{choose.choice(names)}{choose.choice(VIEWS)}", 0.4)
-        for n in range(given.clients)
-    ]
+    path = lambda: f"/feeds/{choose.choice(names)}{choose.choice(VIEWS)}"
+    readers = [clients.GoodClient(place, f"127.0.1.{n % 200 + 1}", path, 0.4) for n in range(given.clients)]
     await asyncio.gather(
         change(site, names, ended),
         watch(gateway, began, ended + 120, seen),

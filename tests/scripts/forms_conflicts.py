@@ -44,7 +44,8 @@ class Gateway(stage.Gateway):
 
 def contest(gateway):
     """Both sides change a new item without knowing of each other."""
-    sync_id = gateway.api("/items", "POST", {"title": "Ferry, winter timetable", "content": "The ferry sails at nine"})["sync_id"]
+    made = {"title": "Ferry, winter timetable", "content": "The ferry sails at nine"}
+    sync_id = gateway.api("/items", "POST", made)["sync_id"]
     theirs = {"The ferry sails at nine": html.escape(THEIRS), "Ferry, winter timetable": "Ferry, as the lighthouse has it"}
     contend(gateway, [sync_id], -1, theirs, {"title": "Ferry, winter timetable, amended", "content": OURS})
     return sync_id
