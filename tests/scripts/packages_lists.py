@@ -5,7 +5,6 @@ of the manifests are written to FOLDER/kubernetes and FOLDER/cluster, for the pr
 Needs compose_spec, kubernetes_validate and yaml. Exit status 1 with what is wrong.
 """
 
-import json
 import pathlib
 import re
 import subprocess
@@ -36,7 +35,14 @@ def settings():
     return found
 
 
-def composed(faults, known, path):
+def unknown_settings(known):
+    """The variables of the program that the files of deploy name and that it does not know."""
+    for path in (DEPLOY / "Dockerfile", *DEPLOY.rglob("*.yaml")):
+        for name in sorted(set(re.findall(r"TIDEGATE_\w+", path.read_text())) - known):
+            yield f"{path.relative_to(DEPLOY)}: {name} is no setting"
+
+
+def composed(faults, path):
     """A compose file by its specification; what it has."""
     text = path.read_text()
     checked = compose_spec.PyCompose.from_yaml(text)
@@ -50,14 +56,12 @@ def composed(faults, known, path):
                 faults.append(f"{path}: {name} mounts {source}, which is not there")
             if not source.startswith(".") and source not in read["volumes"]:
                 faults.append(f"{path}: {name} mounts {source}, which is no volume")
-        own = [key for key in service.get("environment", {}) if key.startswith("TIDEGATE_")]
-        faults += [f"{path}: {key} is no setting" for key in own if key not in known]
     return read
 
 
-def compose(faults, known):
-    composed(faults, known, DEPLOY / "cluster/compose.yaml")
-    read = composed(faults, known, DEPLOY / "compose.yaml")
+def compose(faults):
+    composed(faults, DEPLOY / "cluster/compose.yaml")
+    read = composed(faults, DEPLOY / "compose.yaml")
     for name, config in read["configs"].items():
         yaml.safe_load(config["content"])
     own = yaml.safe_load((DEPLOY / "prometheus/prometheus.yml").read_text())
@@ -68,35 +72,24 @@ def compose(faults, known):
         faults.append("compose: its prometheus.yml differs from deploy/prometheus in more than the target")
 
 
-def image(faults, known):
-    text = (DEPLOY / "Dockerfile").read_text()
-    faults += [
-        f"Dockerfile: {name} is no setting" for name in set(re.findall(r"TIDEGATE_\w+", text)) - known
-    ]
-
-
-def kubernetes(faults, known, folder):
+def kubernetes(faults, folder):
     for path in (*sorted((DEPLOY / "kubernetes").glob("*.yaml")), DEPLOY / "cluster/kubernetes.yaml"):
-        parts, own = manifest(path, faults, known), folder / path.parent.name
+        parts, own = manifest(path, faults), folder / path.parent.name
         own.mkdir()
         for part in parts:
             for name, text in (part.get("data") or {}).items() if part["kind"] == "ConfigMap" else []:
                 (own / name).write_text(text)
         faults += [f"{path.relative_to(DEPLOY)}: {fault}" for fault in mismatches(parts)]
-    manifest(DEPLOY / "cluster/move.yaml", faults, known)
+    manifest(DEPLOY / "cluster/move.yaml", faults)
 
 
-def manifest(path, faults, known):
-    """The parts of a manifest that Kubernetes takes, with settings that there are."""
-    shown = path.relative_to(DEPLOY)
+def manifest(path, faults):
+    """The parts of a manifest that Kubernetes takes."""
     validate = [pathlib.Path(sys.executable).with_name("kubernetes-validate"), "--strict", path]
     done = subprocess.run(validate, capture_output=True, text=True)
     if done.returncode != 0:
-        faults.append(f"{shown}: {done.stdout}{done.stderr}")
-    parts = list(yaml.safe_load_all(path.read_text()))
-    named = set(re.findall(r"TIDEGATE_\w+", json.dumps(parts)))
-    faults += [f"{shown}: {name} is no setting" for name in named - known]
-    return parts
+        faults.append(f"{path.relative_to(DEPLOY)}: {done.stdout}{done.stderr}")
+    return list(yaml.safe_load_all(path.read_text()))
 
 
 def mismatches(parts):
@@ -149,9 +142,9 @@ def main():
     if "TIDEGATE_STORE_MAX_SIZE" not in known or len(known) < 30:
         sys.exit(f"the settings could not be read: {sorted(known)}")
     folder = pathlib.Path(sys.argv[1])
-    compose(faults, known)
-    image(faults, known)
-    kubernetes(faults, known, folder)
+    faults += unknown_settings(known)
+    compose(faults)
+    kubernetes(faults, folder)
     print(f"compose, Dockerfile and Kubernetes: {len(faults)} faults")
     sys.exit(stage.status(faults))
 
