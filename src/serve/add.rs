@@ -287,16 +287,15 @@ async fn import(app: &SharedState, list: Bytes, rearrange: bool) -> Result<Impor
 async fn read_upload(
     body: Result<Multipart, MultipartRejection>,
 ) -> Result<(Bytes, bool), Problem> {
-    let wrong = |status, detail: String| Problem::new(status, detail);
-    let mut body = body.map_err(|error| wrong(error.status(), error.body_text()))?;
+    let mut body = body.map_err(|error| Problem::new(error.status(), error.body_text()))?;
     let (mut list, mut rearrange) = (None, false);
     for _ in 0..FIELDS {
         let field = body.next_field().await;
-        let field = field.map_err(|error| wrong(error.status(), error.body_text()))?;
+        let field = field.map_err(|error| Problem::new(error.status(), error.body_text()))?;
         let Some(field) = field else { break };
         let name = field.name().unwrap_or_default().to_owned();
         let bytes = field.bytes().await;
-        let bytes = bytes.map_err(|error| wrong(error.status(), error.body_text()))?;
+        let bytes = bytes.map_err(|error| Problem::new(error.status(), error.body_text()))?;
         match name.as_str() {
             "list" => list = Some(bytes).filter(|bytes| !bytes.is_empty()),
             "rearrange" => rearrange = true,

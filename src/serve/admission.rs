@@ -8,7 +8,7 @@
 //! its end, in a task of its own, and keeps what it was admitted with for so long.
 
 use super::shares::Share;
-use super::{Cache, Client, FairShares, Problem, RETRY_SOON, WorkRequest};
+use super::{Cache, Client, FairShares, Problem, WorkRequest};
 use std::num::NonZero;
 use std::sync::Arc;
 use std::thread::available_parallelism;
@@ -233,13 +233,13 @@ impl Admission {
             let detail = format!(
                 "{WAITING_EACH} requests from your address wait already; ask again when they are answered"
             );
-            Problem::later(detail, RETRY_SOON)
+            Problem::later(detail)
         })?;
         let budget = if bytes > SMALL_COST_LIMIT { &self.large } else { &self.small };
         let admitted = timeout(WAIT, budget.acquire(client, work.feed.as_ref(), bytes)).await;
         drop(waits);
         let detail = "the gateway has too much to do just now; ask again soon";
-        admitted.map_err(|_| Problem::later(detail, RETRY_SOON))
+        admitted.map_err(|_| Problem::later(detail))
     }
 
     /// Does what takes so many bytes when it is admitted, to its end.

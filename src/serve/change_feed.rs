@@ -73,7 +73,7 @@ pub(super) async fn show(
         return Ok(reading::whole_page(&headers, page));
     };
     let modified = LastModified::seen(rendition.shown, app.clock.now());
-    Ok(rendition.answer(&headers, Some(modified)))
+    Ok(rendition.answer(&headers, Some(modified), None))
 }
 
 fn title(record: &ServedFeed) -> String {

@@ -8,7 +8,7 @@ use super::{DocumentKey, Rendition};
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use std::sync::Arc;
+use std::sync::Weak;
 use std::time::SystemTime;
 use tidegate_core::model::Time;
 
@@ -75,65 +75,44 @@ impl LastModified {
     pub(super) const fn vague(at: Time) -> Self {
         Self { at, identifies: false }
     }
-
-    /// The date that stands for the document.
-    fn identifying(self) -> Option<Time> {
-        Some(self.at).filter(|_| self.identifies)
-    }
 }
 
 impl Rendition {
-    /// The answer that carries it, or the 304 that says which representation of it the client has.
+    /// The answer that carries it, or the 304 that says which representation of it the client has. `again`: lets
+    /// `ready` repeat it to equal requests while that says so; with the key, if the document cache has it.
     pub(super) fn answer(
         &self,
         request_headers: &HeaderMap,
         modified: Option<LastModified>,
+        again: Option<(Weak<Self>, Option<DocumentKey>, IsCurrent)>,
     ) -> Response {
-        let (encoding, date) =
-            (self.encoding(request_headers), modified.and_then(LastModified::identifying));
-        self.answer_in(encoding, known(request_headers, self, encoding, date), modified)
-    }
-
-    /// The same, and lets `ready` repeat it to equal requests while it `is_current`. `document`: its key, if the
-    /// document cache has it.
-    pub(super) fn answer_repeatable(
-        self: &Arc<Self>,
-        request_headers: &HeaderMap,
-        modified: Option<LastModified>,
-        (document, is_current): (Option<DocumentKey>, IsCurrent),
-    ) -> Response {
-        let (encoding, date) =
-            (self.encoding(request_headers), modified.and_then(LastModified::identifying));
+        let encoding = self.encoding(request_headers);
+        // The date that stands for the document.
+        let date = modified.filter(|it| it.identifies).map(|it| it.at);
         let known = known(request_headers, self, encoding, date);
-        let mut answer = self.answer_in(encoding, known, modified);
-        // Not repeatable: an answer whose date follows the clock, and a 304 for another encoding than the request
-        // chose, which is for that client alone.
-        if known.is_none_or(|it| it == encoding) && (modified.is_none() || date.is_some()) {
-            let rendition = Arc::downgrade(self);
-            let again = RepeatableAnswer { rendition, document, encoding, date, is_current };
-            answer.extensions_mut().insert(again);
-        }
-        answer
-    }
-
-    /// The answer in an encoding, or the 304 to a client that has the document in the encoding `known`.
-    fn answer_in(
-        &self,
-        encoding: Encoding,
-        known: Option<Encoding>,
-        modified: Option<LastModified>,
-    ) -> Response {
         let (mut headers, body) = (self.head.clone(), self.body(known.unwrap_or(encoding)));
         headers.insert(header::ETAG, body.etag.value());
         if let Some(LastModified { at, .. }) = modified {
             let date = if at == self.shown { self.shown_date.clone() } else { date_value(at) };
             headers.insert(header::LAST_MODIFIED, date);
         }
-        if known.is_some() {
-            return response(StatusCode::NOT_MODIFIED, headers, Body::empty());
+        let mut answer = match known {
+            Some(_) => response(StatusCode::NOT_MODIFIED, headers, Body::empty()),
+            None => {
+                describe(&mut headers, body, self.media_type, encoding);
+                body.answer(StatusCode::OK, headers)
+            }
+        };
+        // Not repeatable: an answer whose date follows the clock, and a 304 for another encoding than the request
+        // chose, which is for that client alone.
+        if let Some((rendition, document, is_current)) = again
+            && known.is_none_or(|it| it == encoding)
+            && (modified.is_none() || date.is_some())
+        {
+            let again = RepeatableAnswer { rendition, document, encoding, date, is_current };
+            answer.extensions_mut().insert(again);
         }
-        describe(&mut headers, body, self.media_type, encoding);
-        body.answer(StatusCode::OK, headers)
+        answer
     }
 }
 
@@ -293,7 +272,7 @@ mod tests {
             ] {
                 let headers = with(&[(header::IF_NONE_MATCH, changed.as_str())]);
                 assert_eq!(known(&headers, &document, Encoding::Gzip, None), expected, "{changed}");
-                let answer = document.answer(&headers, None);
+                let answer = document.answer(&headers, None, None);
                 let status = expected.map_or(StatusCode::OK, |_| StatusCode::NOT_MODIFIED);
                 assert_eq!(answer.status(), status, "{changed}");
                 if expected.is_some() {

@@ -11,8 +11,8 @@
 use super::negotiate::members;
 use super::views::ReadView;
 use super::{
-    AppState, DocumentForm, Problem, RETRY_SOON, ReadPlan, Rendition, RequestedView,
-    ServedDocument, ServedFeed, UnwrittenDocument, ViewRequest, WorkRequest, shown,
+    AppState, DocumentForm, Problem, ReadPlan, Rendition, RequestedView, ServedDocument,
+    ServedFeed, UnwrittenDocument, ViewRequest, WorkRequest, shown,
 };
 use http::{HeaderMap, HeaderName};
 use std::fmt;
@@ -234,7 +234,7 @@ impl AppState {
             self.read_view(record, request).await?;
         if view.state.revision != revision {
             let why = "the feed changed since the document that the delta leads to";
-            return Err(Problem::later(why, RETRY_SOON));
+            return Err(Problem::later(why));
         }
         // A delta of the sync view says of itself what an answer to `?since=` does, so that who
         // reads it as a feed is told the truth (SSE 1.0 section 4.1.2).

@@ -10,7 +10,7 @@ use super::audience::MASKED_PATH;
 use super::log::{LogAfter, Position};
 use super::{
     Audience, BadRequest, Budget, BudgetEnd, BudgetShares, ChangeLog, Client, Connection, Gone,
-    HeldBudget, Listing, Problem, Query, RETRY_SOON, SharedState, Site, router, unkept,
+    HeldBudget, Listing, Problem, Query, SharedState, Site, router, unkept,
 };
 use axum::Extension;
 use axum::extract::{RawQuery, State};
@@ -348,7 +348,7 @@ pub(crate) async fn changes(
     }
     let latest = begun + wait.saturating_add(DEADLINE_GRACE).max(MIN_DEADLINE);
     let answered = timeout_at(latest, follower.wait_for_changes(client, wait)).await;
-    let late = |_| Err(Problem::later("the changes could not be read in time", RETRY_SOON));
+    let late = |_| Err(Problem::later("the changes could not be read in time"));
     answered.unwrap_or_else(late)
 }
 
@@ -392,7 +392,7 @@ impl LogFollower {
             }
             if waiting.is_none() {
                 let place = enter(&self.app.event_streams.waiting, client, "waiting requests");
-                waiting = Some(place.map_err(|why| Problem::later(why, RETRY_SOON))?);
+                waiting = Some(place.map_err(Problem::later)?);
             }
             tokio::select! {
                 () = self.interrupted() => {}

@@ -128,8 +128,9 @@ async fn view(
     }
     let rendition = app.view(&view).await?;
     let modified = LastModified::seen(rendition.shown, app.clock.now());
-    let again = (Some(view.key(None).0), is_current(&record, state.revision));
-    let mut response = rendition.answer_repeatable(headers, Some(modified), again);
+    let again =
+        (Arc::downgrade(&rendition), Some(view.key(None).0), is_current(&record, state.revision));
+    let mut response = rendition.answer(headers, Some(modified), Some(again));
     response.headers_mut().insert(header::VARY, vary(&app, kind, is_named));
     // "The server has fulfilled a GET request" is what 226 says (RFC 3229 section 10.4.1).
     if response.status() == StatusCode::OK

@@ -7,9 +7,7 @@
 
 use super::answers::answer;
 use super::feeds::unreadable;
-use super::{
-    Client, NotFound, OperatorError, Problem, Query, RETRY_SOON, SharedState, TypedQuery, unkept,
-};
+use super::{Client, NotFound, OperatorError, Problem, Query, SharedState, TypedQuery, unkept};
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, RawQuery, State};
@@ -43,15 +41,15 @@ impl From<AskError> for Problem {
         match error {
             AskError::Callback(_) => Self::new(StatusCode::BAD_REQUEST, detail),
             AskError::Unknown => Self::not_found(detail),
-            AskError::Pending | AskError::Full { .. } => Self::later(detail, RETRY_SOON),
+            AskError::Pending | AskError::Full { .. } => Self::later(detail),
             AskError::Store(error)
                 if error.is_passing() || matches!(error, StoreError::LowSpace { .. }) =>
             {
-                Self::later(detail, RETRY_SOON)
+                Self::later(detail)
             }
             AskError::Store(_) => {
                 tracing::error!(error = detail, "the hub could not take a request");
-                Self::later("the hub could not store the request", RETRY_SOON)
+                Self::later("the hub could not store the request")
             }
         }
     }
@@ -307,13 +305,12 @@ pub(super) async fn push(
     let token = find_token(&app, token).await.ok_or_else(over)?;
     // Refused, not answered 202: the other push may turn out to be forged, and this one would be lost.
     let own_push = app.pushing.try_take(&token, 1);
-    let _own_push =
-        own_push.ok_or_else(|| Problem::later("another push is being read here", RETRY_SOON))?;
+    let _own_push = own_push.ok_or_else(|| Problem::later("another push is being read here"))?;
     let (body, _permit) = read(&app.pushes, body).await?;
     let signature = headers.get(SIGNATURE_HEADER).and_then(|value| value.to_str().ok());
     match app.operator.poller.pushed(&token, signature.map(str::to_owned), body).await {
         PushResult::Unknown => Err(over()),
-        PushResult::Busy => Err(Problem::later("too much waits to be polled", RETRY_SOON)),
+        PushResult::Busy => Err(Problem::later("too much waits to be polled")),
         PushResult::Disbelieved | PushResult::Taken => Ok(StatusCode::ACCEPTED.into_response()),
     }
 }
@@ -349,7 +346,7 @@ async fn read(
         }
         if length > SHORT_PUSH && permit.is_none() {
             let free = timeout_at(until, permits.acquire()).await.ok().and_then(Result::ok);
-            let later = || Problem::later("too many long pushes come at once", RETRY_SOON);
+            let later = || Problem::later("too many long pushes come at once");
             permit = Some(free.ok_or_else(later)?);
         }
         read.extend_from_slice(&data);

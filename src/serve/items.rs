@@ -117,7 +117,7 @@ pub(super) async fn item(
         ServedDocument::Item(content) => content,
         ServedDocument::Encoded(bytes) => {
             let modified = LastModified::vague(bytes.shown);
-            return Ok(bytes.answer(&headers, Some(modified)));
+            return Ok(bytes.answer(&headers, Some(modified), None));
         }
         data => return Ok(html::data(&headers, data.text())),
     };

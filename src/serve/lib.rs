@@ -116,7 +116,7 @@ use metrics::Metrics;
 use negotiate::{Encoding, prefers_html};
 use openapi::{BadRequest, Conflict, Gone, Later, NotFound, Stale, Unchanged, Unprocessable};
 use origins::{FeedDemand, Origins, PlaceRules};
-use problem::{Problem, ProblemCause, RETRY_SOON};
+use problem::{Problem, ProblemCause};
 use query::{Query, ReadPlan, ViewQuery};
 use readers::{KnownReader, KnownReaders, PrivateReaders};
 use rendition::{BodyContent, Renderer, Rendition, UnwrittenDocument};

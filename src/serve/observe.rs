@@ -20,8 +20,8 @@ use super::budget::{BudgetHolder, HeldThing};
 use super::negotiate::encoding;
 use super::site_service::Unsent;
 use super::{
-    AppState, Budget, BudgetEnd, BudgetShares, Client, Connection, Encoding, Problem, RETRY_SOON,
-    SpooledFile, Work, WorkKind, html, hub, rendition, router, routes,
+    AppState, Budget, BudgetEnd, BudgetShares, Client, Connection, Encoding, Problem, SpooledFile,
+    Work, WorkKind, html, hub, rendition, router, routes,
 };
 use axum::body::{Body, to_bytes};
 use axum::extract::{MatchedPath, Request};
@@ -184,7 +184,7 @@ fn refused(end: BudgetEnd) -> Response {
         }
         BudgetEnd::All => "too many answers are on their way; ask again soon",
     };
-    Problem::later(detail, RETRY_SOON).into_response()
+    Problem::later(detail).into_response()
 }
 
 /// Counts the body of an answer until its client has taken it. What comes bit by bit has bounds of its own.
@@ -295,7 +295,7 @@ async fn in_time(route: Option<&MatchedPath>, request: Request, next: Next) -> R
     answered.unwrap_or_else(|_| {
         let detail = format!("no answer was ready within {} seconds", limit.as_secs());
         if is_safe {
-            return Problem::later(detail, RETRY_SOON).into_response();
+            return Problem::later(detail).into_response();
         }
         // To ask again would begin it twice.
         let detail =

@@ -92,7 +92,7 @@ pub(super) async fn document(
     let make = || make(Arc::clone(&app), listing, audience, opml_query);
     let list = app.documents.get(key, Some(revision), work_request, make).await?;
     let list = list.encoded().ok_or(StoreError::Closed)?;
-    Ok(list.answer(&headers, Some(LastModified::seen(list.shown, Time::MAX))))
+    Ok(list.answer(&headers, Some(LastModified::seen(list.shown, Time::MAX)), None))
 }
 
 /// Makes a list on a blocking thread, since it goes through all feeds.

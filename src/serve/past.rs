@@ -141,7 +141,7 @@ pub(super) async fn answer_past(
     let rendition = app.memento(requested, at).await?;
     let is_final = at < now.minus(FINAL_AGE);
     // An earlier date says nothing here: after a redaction the same past has other bytes.
-    let mut response = rendition.answer(headers, Some(LastModified::vague(rendition.shown)));
+    let mut response = rendition.answer(headers, Some(LastModified::vague(rendition.shown)), None);
     let fresh = if is_final { FINAL_CACHE_CONTROL } else { RECENT_CACHE_CONTROL };
     response.headers_mut().insert(header::CACHE_CONTROL, fresh);
     response.headers_mut().insert(header::VARY, vary);
@@ -283,7 +283,7 @@ pub(super) async fn archive(
     }
     let rendition = app.archived(&record, &place, form, client).await?;
     let modified = LastModified::seen(rendition.shown, app.clock.now());
-    Ok(rendition.answer(&headers, Some(modified)))
+    Ok(rendition.answer(&headers, Some(modified), None))
 }
 
 fn dropped() -> Problem {

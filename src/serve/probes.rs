@@ -2,7 +2,7 @@
 
 use super::metrics::{MetricsFormat, feed_figures};
 use super::negotiate::wants_open_metrics;
-use super::{Later, Problem, RETRY_SOON, Reply, SharedState, make_on_thread, unkept};
+use super::{Later, Problem, Reply, SharedState, make_on_thread, unkept};
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -30,16 +30,16 @@ pub(super) async fn alive() -> Response {
     responses((status = 200, description = "They are.", body = String), Later))]
 pub(super) async fn ready(State(app): State<SharedState>) -> Reply {
     if app.is_ending() {
-        return Err(Problem::later("the gateway is shutting down", RETRY_SOON));
+        return Err(Problem::later("the gateway is shutting down"));
     }
     let condition = app.store.condition();
     if let Some(stop) = &condition.stop {
-        return Err(Problem::later(stop.to_string(), RETRY_SOON));
+        return Err(Problem::later(stop.to_string()));
     }
     if let Some(unanswered) = condition.unanswered {
         let seconds = unanswered.as_secs();
         let why = format!("the database has not answered for {seconds} seconds");
-        return Err(Problem::later(why, RETRY_SOON));
+        return Err(Problem::later(why));
     }
     app.directory.listing_or_error().await?;
     // Reading goes on, so that this is no reason to send readers elsewhere.

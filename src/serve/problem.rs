@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 
 /// How soon to ask again for something that is not there yet.
-pub(super) const RETRY_SOON: Duration = Duration::from_secs(30);
+const RETRY_SOON: Duration = Duration::from_secs(30);
 
 /// An error answer. `type` is left out: it is `about:blank`, the status says all of it
 /// (RFC 9457 section 4.2.1).
@@ -92,28 +92,20 @@ impl Problem {
         Self::not_found(detail).with_cause(ProblemCause::UnknownFeed)
     }
 
-    /// 503 with `Retry-After`.
-    pub(super) fn later(detail: impl Into<String>, retry_after: Duration) -> Self {
-        Self {
-            retry_after: Some(retry_after),
-            ..Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
-        }
-    }
-
-    /// 503 with `Retry-After`, since an origin has not answered what it was asked before.
-    pub(super) fn site_is_late(detail: impl Into<String>, retry_after: Duration) -> Self {
-        Self::later(detail, retry_after).with_cause(ProblemCause::LateSite)
+    /// 503, to be asked again soon.
+    pub(super) fn later(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, detail).after(RETRY_SOON)
     }
 
     /// 503 of a feed of which no document has been taken in yet.
     pub(super) fn unread_feed() -> Self {
-        Self::later("no document of this feed has been taken in yet", RETRY_SOON)
+        Self::later("no document of this feed has been taken in yet")
     }
 
     /// 503 of what could not be made, for a reason that is for the operator's log.
     pub(super) fn not_made(what: &str, error: impl Display) -> Self {
         tracing::error!(%error, what, "what was asked for could not be made");
-        Self::later(format!("the gateway could not make {what}"), RETRY_SOON)
+        Self::later(format!("the gateway could not make {what}"))
     }
 
     /// 401 with the challenge of RFC 6750 section 3.
@@ -154,25 +146,25 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         let cause = &error as &dyn std::error::Error;
         match &error {
-            StoreError::Closed => Self::later("the gateway is shutting down", RETRY_SOON),
+            StoreError::Closed => Self::later("the gateway is shutting down"),
             // The store itself has logged why, once.
             StoreError::Stopped(_) if error.is_passing() => {
                 let detail = "the gateway's store stopped after a failure and is opened again; what was made before and did \
                             not change since is served meanwhile";
-                Self::later(detail, RETRY_SOON)
+                Self::later(detail)
             }
             StoreError::Away { .. } => {
                 let detail = "a reader is to ask again once the database answers";
                 tracing::warn!(error = cause, "{detail}");
-                Self::later(error.to_string(), RETRY_SOON)
+                Self::later(error.to_string())
             }
             StoreError::Outdated => {
-                Self::later(error.to_string(), RETRY_SOON).with_cause(ProblemCause::ChangedFeed)
+                Self::later(error.to_string()).with_cause(ProblemCause::ChangedFeed)
             }
-            _ if error.is_passing() => Self::later(error.to_string(), RETRY_SOON),
+            _ if error.is_passing() => Self::later(error.to_string()),
             _ => {
                 tracing::error!(error = cause, "the store failed a reader");
-                Self::later("the gateway could not read its store", RETRY_SOON)
+                Self::later("the gateway could not read its store")
             }
         }
     }
@@ -181,7 +173,7 @@ impl From<StoreError> for Problem {
 impl From<OperatorError> for Problem {
     fn from(error: OperatorError) -> Self {
         match error.status {
-            StatusCode::SERVICE_UNAVAILABLE => return Self::later(error.to_string(), RETRY_SOON),
+            StatusCode::SERVICE_UNAVAILABLE => return Self::later(error.to_string()),
             StatusCode::INTERNAL_SERVER_ERROR => {
                 tracing::error!(error = &error as &dyn std::error::Error, "administration failed");
             }

@@ -8,8 +8,8 @@ use super::observe::RequestFacts;
 use super::ready::ReadyAnswers;
 use super::routes::{Access, ROUTES};
 use super::{
-    API, AppState, Listener, Peer, Problem, REQUEST_BODY_LIMIT, RETRY_SOON, SharedState, audience,
-    auth, client, event_streams, observe, origins, query, routes, shown_pages,
+    API, AppState, Listener, Peer, Problem, REQUEST_BODY_LIMIT, SharedState, audience, auth,
+    client, event_streams, observe, origins, query, routes, shown_pages,
 };
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -301,7 +301,7 @@ async fn wait_for_store(app: &AppState, request: &mut Request) {
     let Err(error) = store.catch_up().await else { return };
     // The store itself has logged why, once.
     let has_ended = store.condition().stop.is_some_and(|stop| stop.next_try.is_none());
-    let problem = if has_ended { Problem::later(ENDED, RETRY_SOON) } else { Problem::from(error) };
+    let problem = if has_ended { Problem::later(ENDED) } else { Problem::from(error) };
     request.extensions_mut().insert(UnseenDatabase(problem));
 }
 

@@ -7,7 +7,7 @@
 
 use super::conditional::ETag;
 use super::rendition::{EncodedBody, GZIP_LEVEL_LARGE};
-use super::{BodyContent, DeltaToken, Problem, RETRY_SOON};
+use super::{BodyContent, DeltaToken, Problem};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -58,7 +58,7 @@ impl Spool {
         if condition.space.free.is_some_and(|space| space.is_short) {
             let detail = "the document is too large for memory, and the gateway's disk has too little \
                         space for it";
-            return Err(Problem::later(detail, RETRY_SOON));
+            return Err(Problem::later(detail));
         }
         Ok(())
     }
@@ -207,5 +207,5 @@ fn unwritten(error: &io::Error) -> Problem {
     // Do not fall back to the previous document: a newer revision of the feed may have been announced.
     tracing::error!(%error, "a document could not be written to a file of the data folder");
     let detail = format!("the document is too large for memory, and no file took it: {error}");
-    Problem::later(detail, RETRY_SOON)
+    Problem::later(detail)
 }

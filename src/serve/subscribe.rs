@@ -10,8 +10,8 @@ use super::forms::ProgramForm;
 use super::operator::NOT_NOW;
 use super::origins::{AdmittedSite, FeedTraits, FoundAddress};
 use super::{
-    Operator, Problem, Query, RETRY_SOON, Reply, SharedState, Site, TypedQuery, Viewer, add,
-    answers, html, prefers_html, shown,
+    Operator, Problem, Query, Reply, SharedState, Site, TypedQuery, Viewer, add, answers, html,
+    prefers_html, shown,
 };
 use http::{HeaderMap, StatusCode};
 use maud::{Markup, html};
@@ -278,7 +278,7 @@ async fn make(
         operator.make_feed(&site, &url, traits, None).await
     };
     let name = app.act(make).await.map_err(|problem| match problem.status {
-        StatusCode::INTERNAL_SERVER_ERROR => Problem::later(NOT_NOW, RETRY_SOON),
+        StatusCode::INTERNAL_SERVER_ERROR => Problem::later(NOT_NOW),
         _ => problem,
     })?;
     app.origins.looks.note_found(&place, client);

@@ -304,7 +304,7 @@ pub(super) async fn document(
         let making = Arc::clone(&app);
         let made = async move { making.own_sup_document(period, &audience).await };
         let rendition = app.admission.run(client, &work, OWN_COST, made).await?;
-        return Ok(rendition.answer(&request_headers, None));
+        return Ok(rendition.answer(&request_headers, None, None));
     }
     let rendition = app.sup_document((period, last)).await?;
     let (last, it) = (Arc::clone(last), Arc::downgrade(&rendition));
@@ -313,5 +313,6 @@ pub(super) async fn document(
         let is_newest = |built: &Built| is_it(built) && app.is_fresh(built, period, listing);
         last.try_lock().is_ok_and(|last| last.as_ref().is_some_and(is_newest))
     });
-    Ok(rendition.answer_repeatable(&request_headers, None, (None, is_current)))
+    let again = (Arc::downgrade(&rendition), None, is_current);
+    Ok(rendition.answer(&request_headers, None, Some(again)))
 }

@@ -27,10 +27,6 @@ pub(super) struct ViewRequest {
 }
 
 impl ViewRequest {
-    fn plan(&self, state: &FeedState) -> Result<ReadPlan, Problem> {
-        ReadPlan::new(self.kind, self.seen, state)
-    }
-
     /// Whether a plan shows what anybody gets who asks for no part of the view.
     fn is_whole(&self, plan: ReadPlan, state: &FeedState) -> bool {
         ReadPlan::new(self.kind, None, state).is_ok_and(|whole| whole == plan)
@@ -68,7 +64,8 @@ impl<'a> RequestedView<'a> {
         state: &'a FeedState,
         client: Client,
     ) -> Result<Self, Problem> {
-        Ok(Self { record, request, state, client, plan: request.plan(state)? })
+        let plan = ReadPlan::new(request.kind, request.seen, state)?;
+        Ok(Self { record, request, state, client, plan })
     }
 
     /// The key of its document, or of a delta that begins with `base`, with the revision.
@@ -203,7 +200,7 @@ impl AppState {
         request: ViewRequest,
     ) -> Result<ReadView, Problem> {
         let reader = self.store.pin(&record.name).await?.ok_or_else(Problem::unread_feed)?;
-        let plan = request.plan(reader.state())?;
+        let plan = ReadPlan::new(request.kind, request.seen, reader.state())?;
         let (mut view, mut rest) = RestOfView::begin(&reader, plan.select()).await?;
         // The head of the document (such as `expires`) depends on the first items, so read on until there are some.
         while view.items.is_empty()

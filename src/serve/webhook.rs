@@ -239,12 +239,7 @@ fn random_secret() -> Result<Secret, Problem> {
     let mut random = [0; SECRET_BYTES];
     let made = getrandom::fill(&mut random).ok();
     let made = made.and_then(|()| webhook::secret_from(&BASE64.encode(&random)).ok());
-    made.ok_or_else(|| {
-        Problem::later(
-            "this machine gives no random numbers for a secret",
-            super::problem::RETRY_SOON,
-        )
-    })
+    made.ok_or_else(|| Problem::later("this machine gives no random numbers for a secret"))
 }
 
 /// What the directory says of a feed: one that is unknown or was removed has gone.

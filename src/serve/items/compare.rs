@@ -2,7 +2,7 @@
 
 use super::text_diff::{CompareBudget, TextPiece, VALUE_LIMIT, compare};
 use super::{Subject, VersionChoice, bytes_of};
-use crate::{AppState, Problem, RETRY_SOON};
+use crate::{AppState, Problem};
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -216,8 +216,7 @@ pub(crate) async fn compared(
 /// Waits for a permit to compare, at most [`PERMIT_WAIT`].
 async fn acquire_permit(app: &AppState) -> Result<OwnedSemaphorePermit, Problem> {
     let permit = Arc::clone(&app.comparisons).acquire_owned();
-    let busy =
-        |_| Problem::later("too many versions are compared just now; ask again soon", RETRY_SOON);
+    let busy = |_| Problem::later("too many versions are compared just now; ask again soon");
     timeout(PERMIT_WAIT, permit).await.map_err(busy)?.map_err(|_| broken_off())
 }
 

@@ -63,13 +63,11 @@ impl ClientSitePermits {
         let (until, client) = (Instant::now() + wait, client.network());
         // One that is over its own share takes nothing of the site's from others.
         let own = self.clients.acquire_by(&client, 1, until).await.ok_or_else(|| {
-            let detail = "too many new addresses are looked at for this client";
-            Problem::later(detail, AGAIN)
+            Problem::later("too many new addresses are looked at for this client").after(AGAIN)
         })?;
-        let of_site =
-            self.sites.acquire_by(site, 1, until).await.ok_or_else(|| {
-                Problem::later("too many new addresses are asked for at once", AGAIN)
-            })?;
+        let of_site = self.sites.acquire_by(site, 1, until).await.ok_or_else(|| {
+            Problem::later("too many new addresses are asked for at once").after(AGAIN)
+        })?;
         Ok(ClientSitePermit { _own: own, _site: of_site })
     }
 }

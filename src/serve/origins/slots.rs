@@ -6,7 +6,9 @@
 
 use super::looks::{ClientSitePermit, ClientSitePermits};
 use super::pass::problem_of;
-use crate::{Budget, BudgetEnd, BudgetShares, Client, Connection, HeldBudget, Problem};
+use crate::{
+    Budget, BudgetEnd, BudgetShares, Client, Connection, HeldBudget, Problem, ProblemCause,
+};
 use bytes::{Bytes, BytesMut};
 use http::{Extensions, StatusCode};
 use http_body::{Body, Frame, SizeHint};
@@ -80,12 +82,13 @@ impl SiteSlots {
         match end {
             BudgetEnd::Share => {
                 let share = self.budget.shares().each;
-                Problem::later(format!("{share} requests of this client are at this site"), AGAIN)
+                let detail = format!("{share} requests of this client are at this site");
+                Problem::later(detail).after(AGAIN)
             }
             BudgetEnd::All => {
                 let all = self.budget.shares().all;
                 let detail = format!("{all} requests are at this site, which is the limit");
-                Problem::site_is_late(detail, AGAIN)
+                Problem::later(detail).after(AGAIN).with_cause(ProblemCause::LateSite)
             }
         }
     }
