@@ -22,6 +22,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use tidegate_config::ReaderToken;
 use tidegate_core::model::{FeedName, FeedRecord};
+use tower::ServiceExt as _;
 
 /// Below this the path of a request names a token.
 pub(super) const TOKEN_PATH: &str = "/t/";
@@ -256,7 +257,7 @@ pub(super) async fn enter(site: &ListenerSite, mut request: Request) -> Response
     let (is_feed, is_subscribing) = (path.starts_with("/feeds/"), path == subscribe::PATH);
     request.extensions_mut().insert(audience.clone());
 
-    let mut response = site.call_router(request).await;
+    let Ok(mut response) = site.routes.clone().oneshot(request).await;
     let route = response.extensions().get::<MatchedPath>().cloned();
     // A wrong token at `/subscribe` is held back like one anywhere else, whatever the status.
     let tells_guess = is_subscribing || response.status() == StatusCode::NOT_FOUND;

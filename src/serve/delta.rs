@@ -33,18 +33,6 @@ pub(super) const FEED: &str = "feed";
 /// Separates the parts of a tag.
 const DOT: char = '.';
 
-/// Whether a view is answered with deltas where a client asks for them (`publish.deltas`). The complete view never is.
-///
-/// That a client asks does not say that it understands: a library asks for all programs that use it, and
-/// those that take 226 for an error lose what came with it.
-pub(super) const fn has_deltas(views: DeltaViews, kind: ViewKind) -> bool {
-    match kind {
-        ViewKind::Sync => true,
-        ViewKind::Reader => matches!(views, DeltaViews::All),
-        ViewKind::Complete => false,
-    }
-}
-
 /// Whether the client merges deltas of feeds.
 pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
     members(headers, &A_IM).any(|(token, weight)| token.eq_ignore_ascii_case(FEED) && weight > 0)
@@ -171,9 +159,16 @@ pub(crate) struct Delta {
 }
 
 impl AppState {
-    /// Whether a view is answered with deltas.
+    /// Whether a view is answered with deltas where a client asks for them (`publish.deltas`). The complete view never is.
+    ///
+    /// That a client asks does not say that it understands: a library asks for all programs that use it, and
+    /// those that take 226 for an error lose what came with it.
     pub(crate) fn has_deltas(&self, kind: ViewKind) -> bool {
-        has_deltas(self.config.publish.deltas, kind)
+        match kind {
+            ViewKind::Sync => true,
+            ViewKind::Reader => self.config.publish.deltas == DeltaViews::All,
+            ViewKind::Complete => false,
+        }
     }
 
     /// What the tags of a view belong to; `None` where it has no deltas.
@@ -313,17 +308,9 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_says_which_state_it_was() {
+    fn of_several_states_the_latest_counts() {
         let (state, scope) = (state(8), scope("https://pub/", ViewKind::Reader));
-        let point = Point::of(&state).unwrap();
-        let tag = tag(point, scope);
-        let found = base([tag.as_str()].into_iter(), scope, &state);
-        assert_eq!(found, Some((point, tag.as_str())));
-        let later = FeedState { render_revision: 12, ..state };
-        assert_eq!(base([tag.as_str()].into_iter(), scope, &later).map(|b| b.0), Some(point));
-        // Of several states the latest counts.
-        let (state, scope) = (self::state(8), self::scope("https://pub/", ViewKind::Reader));
-        let at = |render, mark| self::tag(Point { render, tick: state.tick.unwrap(), mark }, scope);
+        let at = |render, mark| tag(Point { render, tick: state.tick.unwrap(), mark }, scope);
         let tags = [at(2, 7), "\"x\"".to_owned(), at(6, 9), at(4, 7), at(99, 9)];
         let found = base(tags.iter().map(String::as_str), scope, &state);
         assert_eq!(found.map(|(point, tag)| (point.render, tag)), Some((6, tags[2].as_str())));
@@ -396,12 +383,6 @@ mod tests {
             let tick = Tick::at(Time::from_unix(seconds));
             let token = Point { render, tick, mark }.token(scope("u", ViewKind::Sync));
             prop_assert_eq!(DeltaToken::read(&format!("\"a{token}\"")), Some(token));
-        }
-
-        #[test]
-        fn any_tag_is_answered(tag in "\\PC{0,60}") {
-            let scope = scope("u", ViewKind::Sync);
-            prop_assert_eq!(base([tag.as_str()].into_iter(), scope, &state(8)), None);
         }
     }
 }

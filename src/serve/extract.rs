@@ -4,8 +4,8 @@
 use super::feeds::unreadable;
 use super::negotiate::wants_json;
 use super::{
-    Audience, Client, Problem, Query, Reply, ServedFeed, SharedState, forms, html, put, routes,
-    session,
+    Audience, Client, OperatorError, Problem, Query, Reply, ServedFeed, SharedState, forms, html,
+    put, routes, session,
 };
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, MatchedPath, Path, Request};
@@ -69,7 +69,7 @@ impl FromRequestParts<SharedState> for ServedItem {
 
 /// A feed has no item of the sync id that an address names.
 pub(super) fn unknown_item(feed: &FeedName) -> Problem {
-    Problem::not_found(format!("the feed {feed} has no item of that sync id"))
+    OperatorError::unknown_item(feed).into()
 }
 
 /// The name of a feed that may be new: one that no feed can have is the caller's mistake.

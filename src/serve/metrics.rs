@@ -204,7 +204,6 @@ pub(super) fn in_prometheus_format(text: &str) -> String {
             let (suffix, kind) = match kind {
                 "counter" => ("_total", kind),
                 "info" => ("_info", "gauge"),
-                "unknown" => ("", "untyped"),
                 _ => ("", kind),
             };
             // Writing to a string cannot fail.
@@ -304,23 +303,5 @@ impl Collector for Figures {
             let kind = value.metric_type();
             value.encode(encoder.encode_descriptor(name, &help, unit.as_ref(), kind)?)
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counters_and_infos_are_described_by_their_whole_names() {
-        let open = "# HELP a_bytes What, in bytes.\n# TYPE a_bytes counter\n# UNIT a_bytes bytes\n\
-                    a_bytes_total{of=\"x # y\"} 3\n\
-                    # HELP build About.\n# TYPE build info\nbuild_info{version=\"1\"} 1\n\
-                    # HELP g Of \\n two lines.\n# TYPE g gauge\ng 1\n# EOF\n";
-        let older = "# HELP a_bytes_total What, in bytes.\n# TYPE a_bytes_total counter\n\
-                     a_bytes_total{of=\"x # y\"} 3\n\
-                     # HELP build_info About.\n# TYPE build_info gauge\nbuild_info{version=\"1\"} 1\n\
-                     # HELP g Of \\n two lines.\n# TYPE g gauge\ng 1\n";
-        assert_eq!(in_prometheus_format(open), older);
     }
 }

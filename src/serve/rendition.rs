@@ -75,15 +75,6 @@ impl EncodedBody {
         }
     }
 
-    /// The bytes of one in memory.
-    #[cfg(test)]
-    pub(super) fn bytes(&self) -> &[u8] {
-        match &self.content {
-            BodyContent::Memory(bytes) => bytes,
-            BodyContent::File(file) => panic!("{file:?} is in a file"),
-        }
-    }
-
     fn weight(&self) -> u64 {
         match &self.content {
             BodyContent::Memory(_) => self.content.len(),
@@ -348,30 +339,4 @@ pub(super) fn gzip(bytes: &[u8], level: u32) -> io::Result<Vec<u8>> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
     encoder.write_all(bytes)?;
     encoder.finish()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    proptest::proptest! {
-        #[test]
-        fn every_encoding_unpacks_to_the_document(document in "\\PC{0,3000}") {
-            let build = || {
-                let about = ("text/plain", Time::from_unix(0));
-                Rendition::compressed(document.clone(), None, CACHED_LEVELS, about).unwrap()
-            };
-            let (built, again) = (build(), build());
-            for encoding in [Encoding::Identity, Encoding::Gzip, Encoding::Zstd] {
-                let bytes = built.body(encoding).bytes();
-                proptest::prop_assert_eq!(bytes, again.body(encoding).bytes());
-                let uncompressed = match encoding {
-                    Encoding::Identity => bytes.to_vec(),
-                    Encoding::Gzip => crate::tests::unpacked(bytes),
-                    Encoding::Zstd => zstd::decode_all(bytes).unwrap(),
-                };
-                proptest::prop_assert_eq!(uncompressed, document.as_bytes());
-            }
-        }
-    }
 }

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::mask_token;
 use tidegate_store::StoreCondition;
-use tower::{ServiceExt, service_fn};
+use tower::service_fn;
 
 /// How many characters of an unknown path are said back.
 const PATH_SHOWN: usize = 200;
@@ -36,7 +36,8 @@ const PATH_SHOWN: usize = 200;
 pub(super) struct ListenerSite {
     pub(super) app: SharedState,
     pub(super) listener: Listener,
-    routes: Router,
+    /// Our own routes, for requests whose audience is known.
+    pub(super) routes: Router,
     pub(super) ready: Arc<ReadyAnswers>,
 }
 
@@ -52,7 +53,10 @@ impl ListenerSite {
     /// origins pass none of the middleware around our own routes.
     pub(super) async fn answer(&self, mut request: Request) -> Response {
         let method = request.method().clone();
-        client::identify(&self.app, &mut request);
+        if let Some(peer) = request.extensions().get().copied() {
+            let client = client::asking(&self.app, peer, request.headers());
+            request.extensions_mut().insert(client);
+        }
         wait_for_store(&self.app, &mut request).await;
         // What is refused is counted and logged with our own routes.
         let is_own = self.listener == Listener::Operators || is_refused(&request);
@@ -85,12 +89,6 @@ impl ListenerSite {
         if facts.is_head() && headers.get(header::CONTENT_LENGTH).is_some_and(|it| it == "0") {
             headers.remove(header::CONTENT_LENGTH);
         }
-        answer
-    }
-
-    /// Calls the axum router; the audience is known by then.
-    pub(super) async fn call_router(&self, request: Request) -> Response {
-        let Ok(answer) = self.routes.clone().oneshot(request).await;
         answer
     }
 

@@ -31,7 +31,6 @@ mod sup;
 
 use super::client::Client;
 use super::problem::Problem;
-use super::rendition::Renderer;
 use super::{
     ActiveConfig, AppState, Listener, Operator, OriginSettings, ServeSettings, ServerConfig,
     SharedState, SiteHandle, site_router,
@@ -111,7 +110,6 @@ fn operator_over(
     (Arc::new(operator), polling)
 }
 
-/// The site, and what stands behind it.
 struct Site {
     store: Arc<TestStore>,
     polling: Arc<IdlePolling>,
@@ -142,33 +140,21 @@ impl Site {
     }
 
     fn with(store: TestStore, settings: ServeSettings) -> Self {
-        let alone = (OriginSettings::default(), doubles::services());
-        Self::written(Arc::new(store), settings, alone, spell)
+        Self::before(store, settings, OriginSettings::default(), doubles::services())
     }
 
-    /// The same in front of a site, of which it polls what becomes a feed.
+    /// The same in front of sites.
     fn before(
-        (store, settings): (TestStore, ServeSettings),
-        origins: OriginSettings,
-        site: &Arc<ScriptedSite>,
-    ) -> Self {
-        let site = (origins, site.services());
-        let site = Self::written(Arc::new(store), settings, site, spell);
-        site.polling.start_empty();
-        site
-    }
-
-    fn written(
-        store: Arc<TestStore>,
+        store: TestStore,
         settings: ServeSettings,
-        (origins, services): (OriginSettings, Services),
-        renderer: Renderer,
+        origins: OriginSettings,
+        services: Services,
     ) -> Self {
-        let clock = ManualClock::at(at(0));
+        let (store, clock) = (Arc::new(store), ManualClock::at(at(0)));
         let (operator, polling) = operator_over(store.real(), Arc::new(clock.clone()), services);
         doubles::tell_of_feeds(&polling, &store);
         let parts = ServerConfig { origins, ..parts(operator, settings) };
-        Self::of(parts, (store, Arc::new(polling), clock), renderer)
+        Self::of(parts, (store, Arc::new(polling), clock))
     }
 
     /// The site that takes the place of this one.
@@ -176,7 +162,7 @@ impl Site {
         let parts = parts(Arc::clone(&self.app.operator), settings);
         let parts = ServerConfig { before: Some(SiteHandle::new(&self.app)), ..parts };
         let behind = (Arc::clone(&self.store), Arc::clone(&self.polling), self.clock.clone());
-        let next = Self::of(parts, behind, spell);
+        let next = Self::of(parts, behind);
         self.app.hand_over(&next.app);
         next
     }
@@ -184,10 +170,9 @@ impl Site {
     fn of(
         parts: ServerConfig,
         (store, polling, clock): (Arc<TestStore>, Arc<IdlePolling>, ManualClock),
-        renderer: Renderer,
     ) -> Self {
         let closing = CancellationToken::new();
-        let app = AppState::new(parts, renderer, closing.clone());
+        let app = AppState::new(parts, spell, closing.clone());
         let router = site_router(app.clone(), Listener::Everybody);
         Self { store, polling, clock, app, router, closing }
     }
@@ -204,7 +189,6 @@ impl Site {
         self.ask(request("GET", path, headers, "")).await
     }
 
-    /// The text of what is there.
     async fn text(&self, path: &str) -> String {
         let answer = self.get(path).await;
         assert_eq!(answer.status(), 200, "{path}");
@@ -216,7 +200,6 @@ impl Site {
         text(self.get_with(path, &[BEARER, ("accept", "text/html")]).await).await
     }
 
-    /// What administration tells.
     async fn told(&self, path: &str) -> serde_json::Value {
         json(self.call("GET", path, "").await).await
     }
@@ -235,7 +218,6 @@ impl Site {
         ["states", "feeds"].map(|class| self.store.writes_of(class))
     }
 
-    /// An administration call with the token.
     async fn call(&self, method: &str, path: &str, body: &str) -> Response<Body> {
         self.call_with(method, path, &[], body).await
     }
@@ -363,16 +345,13 @@ fn header<'a>(response: &'a Response<Body>, name: &str) -> &'a str {
     response.headers().get(name).map_or("", |value| value.to_str().unwrap())
 }
 
-/// What a text is checked for.
 pub(super) trait PageText: AsRef<str> {
-    /// It has each of these.
     #[track_caller]
     fn assert_shows(&self, all: &[&str]) {
         let text = self.as_ref();
         all.iter().for_each(|part| assert!(text.contains(part), "no {part:?} in {text}"));
     }
 
-    /// It has none of these.
     #[track_caller]
     fn assert_lacks(&self, all: &[&str]) {
         let text = self.as_ref();
@@ -382,7 +361,6 @@ pub(super) trait PageText: AsRef<str> {
 
 impl PageText for str {}
 
-/// The operator's token.
 const BEARER: (&str, &str) = ("authorization", "Bearer correct-horse");
 const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
 /// A form that is sent from a page of ours.

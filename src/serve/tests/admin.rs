@@ -124,10 +124,6 @@ async fn what_is_asked_is_done() {
         let versions = site.store.versions(&name("news"), &doubles::id(id), 1).await.unwrap();
         assert_eq!(versions[0].reason, reason);
     }
-    let list = "<opml version='2.0'><body><outline text='L' xmlUrl='http://listed.example/'/></body></opml>";
-    call("POST", "/import?rearrange=false", list, 200).await;
-    assert_eq!(record("listed-example").url, "http://listed.example/");
-
     call("DELETE", "/feeds/fresh", "", 204).await;
     call("DELETE", "/feeds/news?purge=true", "", 204).await;
     assert_eq!(["fresh", "news"].map(|feed| record(feed).standing), [FeedStanding::Gone; 2]);

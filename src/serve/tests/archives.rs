@@ -12,13 +12,12 @@ pub(super) struct Gate {
     pub(super) app: SharedState,
     pub(super) router: Router,
     seconds: i64,
-    format: Format,
     complete: bool,
 }
 
 impl Gate {
     /// `folder`: where documents go that are too large for memory.
-    pub(super) async fn within(format: Format, complete: bool, folder: Option<&Path>) -> Self {
+    pub(super) async fn within(complete: bool, folder: Option<&Path>) -> Self {
         let clock = Arc::new(ManualClock::at(at(0)));
         let store = Arc::new(Store::in_memory(Some(endpoint()), clock.clone()).unwrap());
         let mut record = super::doubles::record("news", FeedStanding::Active);
@@ -29,7 +28,7 @@ impl Gate {
         let parts = ServerConfig { folder, ..parts(operator, settings()) };
         let app = AppState::new(parts, tidegate_format::render::write, CancellationToken::new());
         let router = site_router(Arc::clone(&app), Listener::Everybody);
-        Self { store, app, router, seconds: -1000, format, complete }
+        Self { store, app, router, seconds: -1000, complete }
     }
 
     /// Another version of each of these items; `seal`: an archive of that id takes them.
@@ -41,7 +40,7 @@ impl Gate {
         let ledger = before.iter().flat_map(|snapshot| &snapshot.known);
         let mut state = match &before {
             Some(snapshot) => snapshot.state.clone(),
-            None => FeedState::untouched(self.format, now),
+            None => FeedState::untouched(Format::Atom10, now),
         };
         let base = state.revision;
         state.tick = Some(tick);
@@ -62,14 +61,14 @@ impl Gate {
         let known = known.collect();
         let markup = |name: &SyncId| {
             let title = format!("{name} of {}", self.seconds);
-            first_entry(&document(self.format, &format!("urn:{name}"), &title))
+            first_entry(&document(&format!("urn:{name}"), &title))
         };
         let versions = all.iter().map(|id| NewVersion {
             id: id.clone(),
             markup: (!is_deleted(id)).then(|| markup(id)),
             reason: "a test".to_owned(),
         });
-        let document = document(self.format, "urn:x", "x");
+        let document = document("urn:x", "x");
         let document = parse::document(&document, None, &Default::default()).unwrap();
         let mut seals = Vec::new();
         if let Some(seal) = seal {
@@ -96,7 +95,6 @@ impl Gate {
         self.store.commit(change).await.unwrap();
     }
 
-    /// Commits another state of the feed.
     async fn edit(&self, edit: impl FnOnce(&mut FeedState)) {
         let mut state = self.store.state(&news()).await.unwrap().unwrap();
         edit(&mut state);
@@ -119,18 +117,11 @@ fn news() -> FeedName {
     FeedName::new("news").unwrap()
 }
 
-/// A document with one entry.
-fn document(format: Format, id: &str, title: &str) -> String {
-    match format.family() {
-        Family::Atom => format!(
-            "<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>News</title><id>urn:feed</id>\
-             <entry><id>{id}</id><title>{title}</title></entry></feed>"
-        ),
-        Family::Rss => format!(
-            "<rss version=\"2.0\"><channel><title>News</title>\
-             <item><guid>{id}</guid><title>{title}</title></item></channel></rss>"
-        ),
-    }
+fn document(id: &str, title: &str) -> String {
+    format!(
+        "<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>News</title><id>urn:feed</id>\
+         <entry><id>{id}</id><title>{title}</title></entry></feed>"
+    )
 }
 
 fn known(name: &str, updates: Count, tick: Tick, gone: bool, touched: u64) -> LedgerEntry {
@@ -153,8 +144,8 @@ fn known(name: &str, updates: Count, tick: Tick, gone: bool, touched: u64) -> Le
 }
 
 /// Three archives, `one`, `two` and `three`, and something unsealed.
-async fn three(format: Format) -> Gate {
-    let mut gate = Gate::within(format, false, None).await;
+async fn three() -> Gate {
+    let mut gate = Gate::within(false, None).await;
     gate.commit(&["a", "b"], &[], Some("one")).await;
     gate.commit(&["c"], &["b"], Some("two")).await;
     gate.commit(&["a"], &[], Some("three")).await;
@@ -164,60 +155,60 @@ async fn three(format: Format) -> Gate {
 
 #[tokio::test]
 async fn an_archive_is_answered_with_everything_that_a_feed_answer_has() {
-    let cases = [(Format::Atom10, "application/atom+xml"), (Format::Rss20, "application/rss+xml")];
-    for (format, media) in cases {
-        let gate = three(format).await;
-        let answer = gate.get("/feeds/news/archive/two").await;
-        assert_eq!(header(&answer, "content-type"), format!("{media}; charset=utf-8"));
-        assert_eq!(header(&answer, "cache-control"), "public, max-age=86400");
-        // It last changed when the next archive came to be linked, whose second is the one before
-        // that of the feed.
-        assert_eq!(header(&answer, "last-modified"), at(-971).rfc822());
-        assert_eq!(header(&answer, "vary"), "Accept-Encoding");
-        assert!(header(&answer, "x-sup-id").starts_with("https://feeds.example.org/sup.json#"));
-        assert_eq!(header(&answer, "access-control-allow-origin"), "*");
-        for (relation, path) in [
-            ("self", "/archive/two"),
-            ("current", ""),
-            ("prev-archive", "/archive/one"),
-            ("previous", "/archive/one"),
-            ("next-archive", "/archive/three"),
-            ("complete", "/complete"),
-        ] {
-            let link = format!("<{FEED}{path}>; rel=\"{relation}\"; type=\"{media}\"");
-            links(&answer).assert_shows(&[&link]);
-        }
-        // The newest one is led to by the reader view alone.
-        for (view, is_led) in [("", true), ("/sync", false), ("/complete", false)] {
-            let links = links(&gate.get(&format!("/feeds/news{view}")).await);
-            for relation in ["prev-archive", "previous"] {
-                let link = format!("<{FEED}/archive/three>; rel=\"{relation}\"; type=\"{media}\"");
-                assert_eq!(links.contains(&link), is_led, "{view}: {links}");
-            }
-            assert!(is_led || !links.contains("archive"), "{view}: {links}");
-        }
-        let etag = header(&answer, "etag").to_owned();
-        let body = text(answer).await;
-        // The upstream stands there as it was.
-        body.assert_shows(&["c of -980", "https://upstream.example/-980"]);
-        body.assert_lacks(&["d of"]);
-        assert_eq!(body.contains("deleted-entry ref=\"urn:b\""), format == Format::Atom10);
-
-        let same = gate.ask("/feeds/news/archive/two", &[("if-none-match", &etag)]).await;
-        assert_eq!(same.status(), 304);
-        assert_eq!(header(&same, "cache-control"), "public, max-age=86400");
-        let dated = [("if-modified-since", &*at(-970).rfc822())];
-        assert_eq!(gate.ask("/feeds/news/archive/two", &dated).await.status(), 304);
-        let packed = gate.ask("/feeds/news/archive/two", &[("accept-encoding", "gzip")]).await;
-        assert_eq!(header(&packed, "content-encoding"), "gzip");
-        assert_ne!(header(&packed, "etag"), etag);
+    let gate = three().await;
+    let answer = gate.get("/feeds/news/archive/two").await;
+    assert_eq!(header(&answer, "content-type"), "application/atom+xml; charset=utf-8");
+    assert_eq!(header(&answer, "cache-control"), "public, max-age=86400");
+    // It last changed when the next archive came to be linked, whose second is the one before
+    // that of the feed.
+    assert_eq!(header(&answer, "last-modified"), at(-971).rfc822());
+    assert_eq!(header(&answer, "vary"), "Accept-Encoding");
+    assert!(header(&answer, "x-sup-id").starts_with("https://feeds.example.org/sup.json#"));
+    assert_eq!(header(&answer, "access-control-allow-origin"), "*");
+    for (relation, path) in [
+        ("self", "/archive/two"),
+        ("current", ""),
+        ("prev-archive", "/archive/one"),
+        ("previous", "/archive/one"),
+        ("next-archive", "/archive/three"),
+        ("complete", "/complete"),
+    ] {
+        let link = format!("<{FEED}{path}>; rel=\"{relation}\"; type=\"application/atom+xml\"");
+        links(&answer).assert_shows(&[&link]);
     }
+    // The newest one is led to by the reader view alone.
+    for (view, is_led) in [("", true), ("/sync", false), ("/complete", false)] {
+        let links = links(&gate.get(&format!("/feeds/news{view}")).await);
+        for relation in ["prev-archive", "previous"] {
+            let link = format!("<{FEED}/archive/three>; rel=\"{relation}\";");
+            assert_eq!(links.contains(&link), is_led, "{view}: {links}");
+        }
+        assert!(is_led || !links.contains("archive"), "{view}: {links}");
+    }
+    let etag = header(&answer, "etag").to_owned();
+    let body = text(answer).await;
+    // The upstream stands there as it was.
+    body.assert_shows(&[
+        "c of -980",
+        "https://upstream.example/-980",
+        "deleted-entry ref=\"urn:b\"",
+    ]);
+    body.assert_lacks(&["d of"]);
+
+    let same = gate.ask("/feeds/news/archive/two", &[("if-none-match", &etag)]).await;
+    assert_eq!(same.status(), 304);
+    assert_eq!(header(&same, "cache-control"), "public, max-age=86400");
+    let dated = [("if-modified-since", &*at(-970).rfc822())];
+    assert_eq!(gate.ask("/feeds/news/archive/two", &dated).await.status(), 304);
+    let packed = gate.ask("/feeds/news/archive/two", &[("accept-encoding", "gzip")]).await;
+    assert_eq!(header(&packed, "content-encoding"), "gzip");
+    assert_ne!(header(&packed, "etag"), etag);
 }
 
 /// Though it left the window.
 #[tokio::test]
 async fn a_deletion_stays_in_the_reader_view_until_it_is_sealed() {
-    let mut gate = Gate::within(Format::Atom10, false, None).await;
+    let mut gate = Gate::within(false, None).await;
     gate.commit(&["a", "b"], &[], Some("one")).await;
     gate.commit(&["a"], &["b"], None).await;
     gate.commit(&["a"], &[], None).await;
@@ -230,7 +221,7 @@ async fn a_deletion_stays_in_the_reader_view_until_it_is_sealed() {
     gate.commit(&["a"], &[], Some("two")).await;
     text(gate.get("/feeds/news").await).await.assert_lacks(&["deleted-entry ref=\"urn:b\""]);
     // An item that left says where it is.
-    let mut gate = Gate::within(Format::Atom10, false, None).await;
+    let mut gate = Gate::within(false, None).await;
     gate.commit(&["a"], &[], Some("first")).await;
     gate.commit(&["b"], &[], None).await;
     gate.get("/feeds/news/items/a").await;
@@ -264,14 +255,14 @@ async fn a_deletion_stays_in_the_reader_view_until_it_is_sealed() {
 
 #[tokio::test]
 async fn dialects_and_containers_are_as_on_the_other_views() {
-    let gate = three(Format::Rss20).await;
+    let gate = three().await;
     let previous = |query: &str| format!("href=\"{FEED}/archive/one{query}\"");
     let current =
-        format!("rel=\"current\" type=\"application/rss+xml\" href=\"{FEED}?sx=feedsync\"");
+        format!("rel=\"current\" type=\"application/atom+xml\" href=\"{FEED}?sx=feedsync\"");
     for (query, shown) in [
         ("?sx=feedsync", ["http://feedsync.org/2007/feedsync", &previous("?sx=feedsync")]),
         ("?sx=feedsync", [&current, ""]),
-        ("?as=atom", ["<fh:archive/>", &previous("?as=atom")]),
+        ("?as=rss", ["<fh:archive/>", &previous("?as=rss")]),
         ("?as=jsonfeed", ["\"next_url\":", &format!("\"{FEED}/archive/one?as=jsonfeed\"")]),
         ("?as=opml", ["<opml version=\"2.0\"", ""]),
     ] {
@@ -286,7 +277,7 @@ async fn dialects_and_containers_are_as_on_the_other_views() {
 
 #[tokio::test]
 async fn what_was_dropped_is_gone_and_the_newest_archive_changes_once_more() {
-    let mut gate = three(Format::Atom10).await;
+    let mut gate = three().await;
     gate.get("/feeds/news/archive/one").await;
     gate.edit(|state| state.archives.first = 1).await;
     problem(gate.ask("/feeds/news/archive/one", &[]).await, 410).await;
@@ -316,7 +307,7 @@ async fn what_was_dropped_is_gone_and_the_newest_archive_changes_once_more() {
 async fn only_a_complete_feed_without_tombstones_is_marked_complete() {
     let cases = [(true, vec![], true), (false, vec![], false), (true, vec!["b"], false)];
     for (complete, gone, marked) in cases {
-        let mut gate = Gate::within(Format::Atom10, complete, None).await;
+        let mut gate = Gate::within(complete, None).await;
         gate.commit(&["a", "b"], &[], Some("one")).await;
         gate.commit(&["a"], &gone, None).await;
         let body = text(gate.get("/feeds/news/complete").await).await;

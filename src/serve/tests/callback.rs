@@ -40,7 +40,6 @@ fn subscription(feed: &str) -> HubSubscription {
     }
 }
 
-/// The status and the body of an answer.
 async fn answered(answer: Response<Body>) -> (u16, String) {
     (answer.status().as_u16(), text(answer).await)
 }

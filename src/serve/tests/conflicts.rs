@@ -3,7 +3,6 @@
 use super::*;
 use tidegate_judge::record::local;
 
-/// The markup of an Atom entry with this in it.
 fn entry(inner: &str) -> Markup {
     let names = "xmlns='http://www.w3.org/2005/Atom' xmlns:m='urn:m'";
     first_entry(&format!("<feed {names}><entry>{inner}</entry></feed>"))
@@ -103,9 +102,8 @@ async fn both_versions_stand_side_by_side_with_what_can_be_done() {
     site.text(next).await.assert_shows(&["what you decide is about all of them"]);
 }
 
-/// The item `a` as it is stored.
-async fn stored(site: &Site) -> Shared<Markup> {
-    site.store.item(&name("news"), &id("a")).await.unwrap().unwrap().shared
+pub(super) async fn stored(site: &Site, of: &str) -> Shared<Markup> {
+    site.store.item(&name("news"), &id(of)).await.unwrap().unwrap().shared
 }
 
 /// Makes the last item of `news` another one.
@@ -120,7 +118,7 @@ async fn post(site: &Site, headers: &[(&str, &str)], body: &str) -> Response<Bod
 #[tokio::test]
 async fn a_form_resolves_and_leads_back() {
     let site = site(&["a"]);
-    let tag = local::tag(&stored(&site).await);
+    let tag = local::tag(&stored(&site, "a").await);
     for (body, title, is_deleted) in [
         ("keep=winner", "The harbour opens", false),
         ("keep=1", "Gone", true),
@@ -136,7 +134,7 @@ async fn a_form_resolves_and_leads_back() {
         let cookie = header(&answer, "set-cookie").split(';').next().unwrap().to_owned();
         let page = site.get_with("/feeds/news/conflicts", &[("cookie", &cookie)]).await;
         text(page).await.assert_shows(&["Resolved. The item a has"]);
-        let shared = stored(&site).await;
+        let shared = stored(&site, "a").await;
         assert_eq!((shared.winner.deleted, shared.conflicts.len()), (is_deleted, 0), "{body}");
         if !is_deleted {
             assert_eq!(shared.winner.data.card.title, title);
@@ -146,7 +144,7 @@ async fn a_form_resolves_and_leads_back() {
     text(site.get("/feeds/news/conflicts?after=%00").await).await.assert_lacks(&["<script"]);
     // One that says no decision does nothing.
     site.store.restore("news");
-    let (tag, before) = (local::tag(&stored(&site).await), site.writes());
+    let (tag, before) = (local::tag(&stored(&site, "a").await), site.writes());
     let good = format!("token={TOKEN}&item=a&etag={tag}&keep=winner");
     let long = format!("{good}&content={}", "x".repeat(1024 * 1024));
     for (kind, body, status) in [
@@ -190,10 +188,10 @@ async fn a_new_one_keeps_all_that_was_not_edited() {
     ] {
         // As it was before.
         site.store.restore("news");
-        let tag = local::tag(&stored(&site).await);
+        let tag = local::tag(&stored(&site, "a").await);
         let body = format!("token={TOKEN}&item=a&etag={tag}&keep=new&{body}");
         assert_eq!(post(&site, &[FORM, OURS], &body).await.status(), StatusCode::SEE_OTHER);
-        let version = stored(&site).await.winner.data;
+        let version = stored(&site, "a").await.winner.data;
         assert_eq!(version.card.title, "New");
         let kept = ["term='c'", "kept</m:x>", "rel='enclosure'", "<name>C</name>", wanted];
         version.xml.assert_shows(&kept);
@@ -209,11 +207,11 @@ async fn a_new_one_keeps_all_that_was_not_edited() {
     let page = site.text("/feeds/news/conflicts").await;
     page.assert_shows(&["Take number 1"]);
     page.assert_lacks(&["Write a new one"]);
-    let tag = local::tag(&stored(&site).await);
+    let tag = local::tag(&stored(&site, "a").await);
     for (keep, status, title) in [("new", 400, "One"), ("0", 303, "Two")] {
         let body = format!("token={TOKEN}&item=a&etag={tag}&keep={keep}&title=Three&content=");
         assert_eq!(post(&site, &[FORM, OURS], &body).await.status().as_u16(), status, "{keep}");
-        let data = stored(&site).await.winner.data;
+        let data = stored(&site, "a").await.winner.data;
         assert_eq!(data.card.title, title);
         data.xml.assert_shows(&["https://a.example/feed"]);
     }

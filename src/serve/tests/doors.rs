@@ -27,7 +27,6 @@ async fn lines(answer: Response<Body>) -> Vec<Value> {
     text(answer).await.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// What is told there.
 async fn told(site: &Site, path: &str) -> Vec<String> {
     spelled(&lines(site.get(path).await).await)
 }
@@ -164,7 +163,6 @@ impl Reader {
         Self::of(site, 0, path, last).await
     }
 
-    /// The stream of one of several clients.
     async fn of(site: &Site, client: u8, path: &str, last: &str) -> Self {
         let asked = request("GET", path, &[("last-event-id", last)], "");
         let answer = site.ask(with_extension(asked, super::client(client))).await;

@@ -54,7 +54,6 @@ pub(super) fn tick(seconds: i64) -> Tick {
     Tick::at(at(seconds))
 }
 
-/// A document that is held for this reason.
 pub(super) fn hold(reason: &str) -> Hold {
     let reason = reason.to_owned();
     Hold { reason, observations: 2, body: 1, kept: 4, ..double::hold(at(-60)) }
@@ -97,12 +96,10 @@ impl TestStore {
         Self { scripted: self.scripted.shared_by(&gateways), ..self }
     }
 
-    /// These are the gateways that live.
     pub(super) fn confirm(&self, live: impl Into<Arc<[KnownGateway]>>) {
         self.gateways().unwrap().confirm(since_boot(), live.into());
     }
 
-    /// Puts a feed there.
     pub(super) fn put(&self, text: &str, feed: Feed) {
         let name = name(text);
         self.set_feed(&name, &stored(&feed));

@@ -1,5 +1,6 @@
 //! Items that are made here, and conflicts that are resolved: what is understood and answered.
 
+use super::conflicts::stored;
 use super::*;
 use crate::edit::ENTRY_LIMIT;
 use tidegate_judge::record::local;
@@ -11,11 +12,6 @@ fn site() -> Site {
     let site = conflicts::site(&["a"]);
     site.store.edit_record("news", |record| record.options.sharing.local = true);
     site
-}
-
-/// An item of `news` as it is stored.
-async fn stored(site: &Site, item: &str) -> tidegate_core::model::Item {
-    site.store.item(&name("news"), &id(item)).await.unwrap().unwrap()
 }
 
 #[tokio::test]
@@ -40,7 +36,7 @@ async fn items_are_made_changed_deleted_and_restored() {
         let made = said["sync_id"].as_str().unwrap();
         assert_eq!(at, format!("https://feeds.example.org/api/v1/feeds/news/items/{made}"));
         assert_eq!((&said["updates"], &said["conflicts"]), (&1.into(), &0.into()));
-        let version = stored(&site, made).await.shared.winner;
+        let version = stored(&site, made).await.winner;
         assert!(version.data.card.title.starts_with("Over "), "{version:?}");
         assert_eq!(version.noconflicts, noconflicts, "{path}");
     }
@@ -63,7 +59,7 @@ async fn items_are_made_changed_deleted_and_restored() {
     ] {
         let answer = site.call_with(method, path, &headers, body).await;
         assert_eq!(answer.status(), status, "{method} {path} {body}");
-        let version = stored(&site, "b").await.shared.winner;
+        let version = stored(&site, "b").await.winner;
         if !version.deleted {
             assert_eq!(version.data.card.title, title, "{method} {path}");
         }
@@ -91,7 +87,7 @@ async fn items_are_made_changed_deleted_and_restored() {
 async fn conflicts_are_resolved_as_the_body_says() {
     let site = site();
     let of = "/feeds/news/items/a/resolve";
-    let tag = local::tag(&stored(&site, "a").await.shared);
+    let tag = local::tag(&stored(&site, "a").await);
     let winner = "The harbour opens";
     let of_atom =
         r#"{"item":"<entry xmlns='http://www.w3.org/2005/Atom'><title>A</title></entry>"}"#;
@@ -113,7 +109,7 @@ async fn conflicts_are_resolved_as_the_body_says() {
         let headers = if tags.is_empty() { &[] } else { &headers[..] };
         let answer = site.call_with("POST", of, headers, &body).await;
         assert_eq!(answer.status(), status, "{body} {tags}");
-        let shared = stored(&site, "a").await.shared;
+        let shared = stored(&site, "a").await;
         let kept = (&*shared.winner.data.card.title, shared.conflicts.len());
         assert_eq!(kept, (title, left), "{body}");
         if status == 200 {
@@ -131,7 +127,7 @@ async fn conflicts_are_resolved_as_the_body_says() {
     let path = "/feeds/news/items/a";
     let body = r#"{"title":"New","link":"http://h/"}"#;
     assert_eq!(site.call_with("PUT", path, &kind, body).await.status(), StatusCode::OK);
-    let version = stored(&site, "a").await.shared.winner;
+    let version = stored(&site, "a").await.winner;
     assert_eq!((version.data.format, &*version.data.card.title), (Format::Opml, "New"));
     assert!(version.data.xml.contains("xmlUrl"), "{version:?}");
     let body = r#"{"title":"New","content":"x"}"#;

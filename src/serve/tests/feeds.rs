@@ -2,15 +2,6 @@
 
 use super::*;
 
-/// Checks that a view has these lines.
-async fn has(site: &Site, path: &str, lines: &[&str]) -> String {
-    let said = site.text(path).await;
-    for line in lines {
-        assert!(said.lines().any(|found| found == *line), "no line {line:?} in\n{said}");
-    }
-    said
-}
-
 /// The window moves whenever something leaves it.
 #[tokio::test]
 async fn of_a_view_one_document_is_kept_wherever_its_window_starts() {
@@ -18,8 +9,8 @@ async fn of_a_view_one_document_is_kept_wherever_its_window_starts() {
     let mut kept = Vec::new();
     for start in [-20, -15] {
         site.store.edit("news", |feed| feed.state.window_start = Some(tick(start * DAY)));
-        let begins = format!("since Some({:?})", tick(start * DAY));
-        has(&site, "/feeds/news/sync", &[&begins]).await;
+        let begins = format!("\nsince Some({:?})\n", tick(start * DAY));
+        site.text("/feeds/news/sync").await.assert_shows(&[&begins]);
         kept.push(site.app.documents.size().0);
     }
     assert!(kept[0] > 0 && kept[1] < kept[0] * 3 / 2, "{kept:?}");
@@ -64,10 +55,10 @@ async fn a_feed_is_served_as_it_stands_and_rendered_once() {
         feed.order.reverse();
     });
     assert_ne!(tag().await, first);
-    has(&site, "/feeds/news", &["items b a"]).await;
+    site.text("/feeds/news").await.assert_shows(&["\nitems b a\n"]);
     // Another address shows without a commit, and another format has another media type.
     site.store.edit_record("news", |it| it.url = "https://moved.example/".to_owned());
-    has(&site, "/feeds/news", &["upstream https://moved.example/"]).await;
+    site.text("/feeds/news").await.assert_shows(&["\nupstream https://moved.example/\n"]);
     site.store.edit("news", |news| *news = feed(Format::Rss10));
     site.store.edit("news", |news| news.state.revision.0 += 10);
     for path in ["/feeds/news", "/feeds/news?as=rss"] {
@@ -114,6 +105,6 @@ async fn a_feed_is_served_as_it_stands_and_rendered_once() {
         let (store, done) = ((*site.store).clone(), std::sync::Once::new());
         let change = move || done.call_once(|| store.edit("news", |_| {}));
         site.store.at_read("frames", change);
-        has(&site, path, &["deleted gone"]).await;
+        site.text(path).await.assert_shows(&["\ndeleted gone\n"]);
     }
 }

@@ -84,7 +84,6 @@ async fn the_pages_and_the_answers_of_administration() {
     }
 }
 
-/// The requests of a file, one a line.
 fn requests(file: &str) -> impl Iterator<Item = &str> {
     file.lines().filter(|line| !line.is_empty() && !line.starts_with('#'))
 }

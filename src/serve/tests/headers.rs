@@ -9,6 +9,7 @@ pub(super) fn links(response: &Response<Body>) -> String {
     links.map(|link| link.to_str().unwrap()).collect::<Vec<_>>().join(", ")
 }
 
+const CODINGS: [&str; 3] = ["", "gzip", "zstd"];
 const VIEWS: [&str; 4] =
     ["/feeds/news", "/feeds/news/sync", "/feeds/news/complete", "/feeds/radio"];
 
@@ -30,12 +31,14 @@ async fn a_date_tells_nothing_while_the_state_is_ahead_of_the_clock() {
     let (site, mut tags) = (Site::new(), BTreeSet::new());
     for days in 0..3 {
         let again = Site::new();
-        for site in [&site, &again] {
+        for (site, coding) in [&site, &again].into_iter().flat_map(|it| CODINGS.map(|of| (it, of)))
+        {
             site.clock.set(at(days * DAY));
-            tags.insert(header(&site.get("/feeds/news/sync").await, "etag").to_owned());
+            let answer = site.get_with("/feeds/news/sync", &[("accept-encoding", coding)]).await;
+            tags.insert(header(&answer, "etag").to_owned());
         }
     }
-    assert_eq!(tags.len(), 1);
+    assert_eq!(tags.len(), CODINGS.len());
 }
 
 /// A page that is packed anew each time has one tag for all encodings. What a condition says is shown where it is read.
@@ -78,7 +81,7 @@ async fn who_has_a_document_is_told_that_it_is_as_it_was() {
     // HEAD has the headers of GET and no body.
     let since = format!("/feeds/news/sync?since={}", tick(-5 * DAY));
     for path in VIEWS.into_iter().chain([since.as_str(), "/feeds/nobody", "/feeds/news?as=exe"]) {
-        for encoding in ["", "gzip", "zstd"] {
+        for encoding in CODINGS {
             let asked = [("accept-encoding", encoding)];
             let get = site.get_with(path, &asked).await;
             let head = site.ask(request("HEAD", path, &asked, "")).await;

@@ -11,7 +11,7 @@ const VIEWS: &str = "/feeds/news /feeds/news/sync /feeds/news/complete /feeds/ne
 
 /// A feed of so many items, and some that were deleted.
 async fn gate(folder: Option<&Path>, items: usize) -> Gate {
-    let mut gate = Gate::within(Format::Atom10, false, folder).await;
+    let mut gate = Gate::within(false, folder).await;
     let names: Vec<String> = (0..items).map(|number| format!("item-{number:04}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     gate.commit(&names, &[], None).await;

@@ -47,8 +47,9 @@ impl BlogFront {
         let public = Url::parse("https://feeds.example.org/").unwrap();
         let sites = vec![Arc::new(OriginSite::new(config, &public))];
         let origins = OriginSettings { sites, ..OriginSettings::default() };
-        let store = (TestStore::with_news(), settings());
-        Self { site: Site::before(store, origins, &blog), blog, found, passes }
+        let site = Site::before(TestStore::with_news(), settings(), origins, blog.services());
+        site.polling.start_empty();
+        Self { site, blog, found, passes }
     }
 
     /// How many requests were passed on, and how many looks there were.
@@ -61,7 +62,6 @@ impl BlogFront {
         if self.passes == PassMode::Through { count } else { 0 }
     }
 
-    /// How many feeds were made.
     async fn made(&self) -> usize {
         let feeds = self.site.app.store.feed_list().await.unwrap();
         feeds.values().filter(|record| record.on_demand.is_some()).count()

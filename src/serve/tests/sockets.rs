@@ -27,11 +27,18 @@ pub(super) async fn serving(
     site: &Site,
     limits: ConnectionLimits,
 ) -> (SocketAddr, JoinHandle<Result<(), ServeError>>) {
+    serving_shares(site, limits, |_| shares(1024)).await
+}
+
+async fn serving_shares(
+    site: &Site,
+    limits: ConnectionLimits,
+    shares: fn(&AppState) -> BudgetShares,
+) -> (SocketAddr, JoinHandle<Result<(), ServeError>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
     let (handle, ends) = (SiteHandle::new(&site.app), site.closing.clone());
-    let (listener, shares) = ((listener, Listener::Everybody), |_: &AppState| shares(1024));
-    (at, tokio::spawn(serve(listener, handle, (limits, shares), ends)))
+    (at, tokio::spawn(serve((listener, Listener::Everybody), handle, (limits, shares), ends)))
 }
 
 pub(super) async fn raw(at: SocketAddr, said: &str) -> (TcpStream, String) {
@@ -43,7 +50,6 @@ pub(super) async fn raw(at: SocketAddr, said: &str) -> (TcpStream, String) {
     (stream, String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// A site that is served with these limits.
 async fn served(limits: ConnectionLimits) -> (Site, SocketAddr) {
     let site = Site::new();
     let at = serving(&site, limits).await.0;
@@ -158,13 +164,10 @@ async fn bodies_of_streams_that_take_nothing_count_and_end_their_connection() {
 /// progress and what the server sees of it.
 #[tokio::test]
 async fn the_system_takes_little_of_an_answer_ahead_of_its_client() {
-    let long: Renderer = |page, rest, out| {
-        spell(page, rest, out)?;
-        out.text().push_str(&"x".repeat(12 << 20));
-        Ok(())
-    };
-    let alone = (OriginSettings::default(), doubles::services());
-    let site = Site::written(Arc::new(TestStore::with_news()), settings(), alone, long);
+    let site = Site::new();
+    // The document names its publisher's address.
+    let long = format!("https://a.example/{}", "x".repeat(12 << 20));
+    site.store.edit_record("news", |record| record.url = long);
     let (at, _server) = serving(&site, ConnectionLimits { stall: SHORT * 4, ..PATIENT }).await;
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(64 * 1024).unwrap();
@@ -221,12 +224,8 @@ async fn shutting_down_lets_answers_in_flight_finish_within_the_limit() {
 #[tokio::test]
 async fn a_full_gateway_says_whether_it_is_alive_and_nothing_else() {
     let site = Site::new();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let at = listener.local_addr().unwrap();
-    let handle = SiteHandle::new(&site.app);
     let shares = |_: &AppState| BudgetShares { all: 2, each: 1, network: 1 };
-    let (listener, ends) = ((listener, Listener::Everybody), site.closing.clone());
-    let _server = tokio::spawn(serve(listener, handle, (PATIENT, shares), ends));
+    let (at, _server) = serving_shares(&site, PATIENT, shares).await;
     let ask = async |last: u8, path: &str| {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
         socket.bind(SocketAddr::from(([127, 0, 0, last], 0))).unwrap();

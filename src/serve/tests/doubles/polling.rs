@@ -2,6 +2,7 @@
 
 use super::*;
 use tidegate_core::model::{Interruption, InterruptionKind};
+use tidegate_core::websub::{Discovery, subscriber};
 use tidegate_net::fetch::Services;
 use tidegate_poll::testing::idle::IdlePolling;
 use tokio::sync::Semaphore;
@@ -94,21 +95,8 @@ pub(in crate::tests) fn polling() -> PollStatus {
 /// What polling knows of a subscription under this topic; one of the hubs has a key in its address.
 pub(in crate::tests) fn hub_report(topic: &str) -> HubReport {
     let hubs = ["https://hub.example/", "https://hub.example/?key=4fJ9xQ2mLp7Rk1Zt"];
-    let subscription = HubSubscription {
-        topic: topic.to_owned(),
-        hubs: hubs.map(str::to_owned).to_vec(),
-        hub: 0,
-        keys: SubscriptionKeys { token: String::new(), secret: String::new() },
-        callbacks: String::new(),
-        standing: SubscriptionStanding::Waiting,
-        next: at(0),
-        lease: None,
-        failures: 0,
-        spent: None,
-        note: None,
-        trust: PushTrust::default(),
-        last_push: None,
-        pushes: 0,
-    };
+    let found = Discovery { hubs: hubs.map(str::to_owned).to_vec(), topic: topic.to_owned() };
+    let keys = SubscriptionKeys { token: String::new(), secret: String::new() };
+    let subscription = subscriber::begin(&found, keys, "", None, at(0));
     HubReport { subscription, disbelieved: RejectedPushes::default() }
 }

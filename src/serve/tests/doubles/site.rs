@@ -23,7 +23,6 @@ pub(in crate::tests) enum SiteAnswer {
     Nothing,
 }
 
-/// A site.
 pub(in crate::tests) struct ScriptedSite {
     answer: Box<dyn Fn(&Url) -> SiteAnswer + Send + Sync>,
     /// One permit lets one poll have its document; closed: every poll fails.
