@@ -183,11 +183,8 @@ pub(super) fn whole(
     document: impl Into<Bytes>,
 ) -> Response {
     let fresh = (header::CACHE_CONTROL, HeaderValue::from_static(cache_control));
-    Rendition::uncompressed(document, media_type, Time::MIN).with([fresh]).answer(
-        request_headers,
-        None,
-        None,
-    )
+    let document = Rendition::uncompressed(document, media_type, Time::MIN).with([fresh]);
+    document.answer(request_headers, None, None)
 }
 
 /// A moment as people read it; its exact form is in the markup.
