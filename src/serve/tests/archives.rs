@@ -12,6 +12,7 @@ pub(super) struct Gate {
     pub(super) app: SharedState,
     pub(super) router: Router,
     seconds: i64,
+    format: Format,
     complete: bool,
 }
 
@@ -28,7 +29,7 @@ impl Gate {
         let parts = ServerConfig { folder, ..parts(operator, settings()) };
         let app = AppState::new(parts, tidegate_format::render::write, CancellationToken::new());
         let router = site_router(Arc::clone(&app), Listener::Everybody);
-        Self { store, app, router, seconds: -1000, complete }
+        Self { store, app, router, seconds: -1000, format: Format::Atom10, complete }
     }
 
     /// Another version of each of these items; `seal`: an archive of that id takes them.
@@ -40,7 +41,7 @@ impl Gate {
         let ledger = before.iter().flat_map(|snapshot| &snapshot.known);
         let mut state = match &before {
             Some(snapshot) => snapshot.state.clone(),
-            None => FeedState::untouched(Format::Atom10, now),
+            None => FeedState::untouched(self.format, now),
         };
         let base = state.revision;
         state.tick = Some(tick);
@@ -61,14 +62,14 @@ impl Gate {
         let known = known.collect();
         let markup = |name: &SyncId| {
             let title = format!("{name} of {}", self.seconds);
-            first_entry(&document(&format!("urn:{name}"), &title))
+            first_entry(&document(self.format, &format!("urn:{name}"), &title))
         };
         let versions = all.iter().map(|id| NewVersion {
             id: id.clone(),
             markup: (!is_deleted(id)).then(|| markup(id)),
             reason: "a test".to_owned(),
         });
-        let document = document("urn:x", "x");
+        let document = document(self.format, "urn:x", "x");
         let document = parse::document(&document, None, &Default::default()).unwrap();
         let mut seals = Vec::new();
         if let Some(seal) = seal {
@@ -117,11 +118,17 @@ fn news() -> FeedName {
     FeedName::new("news").unwrap()
 }
 
-fn document(id: &str, title: &str) -> String {
-    format!(
-        "<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>News</title><id>urn:feed</id>\
-         <entry><id>{id}</id><title>{title}</title></entry></feed>"
-    )
+fn document(format: Format, id: &str, title: &str) -> String {
+    match format.family() {
+        Family::Atom => format!(
+            "<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>News</title><id>urn:feed</id>\
+             <entry><id>{id}</id><title>{title}</title></entry></feed>"
+        ),
+        Family::Rss => format!(
+            "<rss version=\"2.0\"><channel><title>News</title>\
+             <item><guid>{id}</guid><title>{title}</title></item></channel></rss>"
+        ),
+    }
 }
 
 fn known(name: &str, updates: Count, tick: Tick, gone: bool, touched: u64) -> LedgerEntry {
@@ -203,6 +210,15 @@ async fn an_archive_is_answered_with_everything_that_a_feed_answer_has() {
     let packed = gate.ask("/feeds/news/archive/two", &[("accept-encoding", "gzip")]).await;
     assert_eq!(header(&packed, "content-encoding"), "gzip");
     assert_ne!(header(&packed, "etag"), etag);
+    // That of a feed in RSS is in RSS, which has no word for a deletion.
+    let mut gate = Gate { format: Format::Rss20, ..Gate::within(false, None).await };
+    gate.commit(&["a", "b"], &[], None).await;
+    gate.commit(&["a"], &["b"], Some("one")).await;
+    let answer = gate.get("/feeds/news/archive/one").await;
+    assert_eq!(header(&answer, "content-type"), "application/rss+xml; charset=utf-8");
+    let body = text(answer).await;
+    body.assert_shows(&["a of -980"]);
+    body.assert_lacks(&["deleted-entry"]);
 }
 
 /// Though it left the window.

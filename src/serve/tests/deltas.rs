@@ -139,7 +139,9 @@ async fn whoever_does_not_ask_or_names_no_state_gets_the_whole() {
     let whole = tag(&site, complete, "").await;
     commit(&site, &["a"], version);
     for (method, path, base, wanted) in [
+        ("GET", READER, &reader, "feed;q=0"),
         ("HEAD", READER, &reader, "feed"),
+        ("GET", READER, &sync, "feed"),
         ("GET", &since, &of_since, "feed"),
         ("GET", &since, &sync, "feed"),
         ("GET", complete, &whole, "feed"),

@@ -321,6 +321,7 @@ async fn feeds_are_looked_at_added_changed_and_uploaded_by_forms() {
     let asked = "/import?rearrange=false";
     let answer = json(site.call("POST", asked, &list("more.example")).await).await;
     assert_eq!(answer["added"][0], "more-example");
+    assert_eq!(site.store.record(&name("more-example")).unwrap().url, "http://more.example/");
     assert_eq!(answer["refused"][0]["line"], 3);
     problem(site.call("POST", "/import", "nothing").await, 400).await;
 }
