@@ -278,7 +278,7 @@ pub fn markup_of(format: Format, entry: &Entry<'_>) -> Markup {
 mod tests {
     use crate::golden::{self, said};
     use crate::parse::{self, Limits};
-    use tidegate_core::model::FeedDocument;
+    use tidegate_core::model::{Completeness, FeedDocument};
     use tidegate_core::xml::ns::{ATOM, ATOM03};
 
     fn read(text: &str) -> FeedDocument<'_> {
@@ -317,6 +317,23 @@ mod tests {
     #[test]
     fn every_document_is_read_for_all_it_says() {
         golden::each("reading/others", 3, golden::described);
+    }
+
+    #[test]
+    fn an_item_that_cannot_be_rendered_is_broken() {
+        let deep = format!("{{\"_x\":{}{}}}", "[".repeat(130), "]".repeat(130));
+        for (broken, why) in [
+            ("{\"_x\":1e999}", "number out of range"),
+            (&deep, "recursion limit exceeded"),
+            ("1", "expected a map"),
+        ] {
+            let items = format!("[{{\"id\":\"a\"}},{broken},{{\"id\":\"b\"}}]");
+            let text = format!("{{\"title\":\"t\",\"items\":{items}}}");
+            let document = read(&text);
+            let Completeness::Salvaged(said) = &document.completeness else { panic!("{broken}") };
+            assert!(said.contains(why), "{said}");
+            assert_eq!(document.entries.len(), 2, "{broken}");
+        }
     }
 
     #[test]

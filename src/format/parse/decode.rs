@@ -1,10 +1,11 @@
 //! Bytes to text.
 
-use super::{Limits, ParseError, collection, opml};
+use super::{Limits, ParseError, collection, opml, without_garbage};
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, REPLACEMENT, UTF_8, UTF_16BE, UTF_16LE};
 use std::borrow::Cow;
 use tidegate_core::model::{FeedDocument, Flaw, Flaws, Warning};
+use tidegate_core::xml::cut;
 
 /// How far into a document its XML declaration is looked for, in bytes.
 const DECLARATION_LIMIT: usize = 1024;
@@ -93,9 +94,42 @@ fn read_characters<'a>(
     let within =
         |found| if found > limit { Err(ParseError::TooLarge { found, limit }) } else { Ok(()) };
     within(bytes.len())?;
-    let decoded = choose(bytes, content_type, before);
+    let mut decoded = choose(bytes, content_type, before);
     within(decoded.text.len())?;
+    replace_lone_surrogates(&mut decoded);
     Ok(decoded)
+}
+
+/// Replaces each escape of JSON that is half of a surrogate pair, which no string can hold (RFC 8259
+/// section 8.2), by that of U+FFFD. Both have the same length, so that no offset changes.
+fn replace_lone_surrogates(decoded: &mut Decoded<'_>) {
+    let text = decoded.text.as_ref();
+    if !without_garbage(text).starts_with('{') {
+        return;
+    }
+    let unit = |at: usize| {
+        let digits = text.get(at..)?.strip_prefix("\\u")?.get(..4)?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    let (mut replaced, mut copied, mut at) = (String::new(), 0, 0);
+    while let Some(found) = memchr::memchr(b'\\', text.as_bytes().get(at..).unwrap_or_default()) {
+        let start = at + found;
+        at = match unit(start) {
+            Some(0xD800..=0xDBFF) if matches!(unit(start + 6), Some(0xDC00..=0xDFFF)) => start + 12,
+            Some(0xD800..=0xDFFF) => {
+                replaced.push_str(cut(text, copied..start));
+                replaced.push_str("\\ufffd");
+                copied = start + 6;
+                copied
+            }
+            _ => start + 2,
+        };
+    }
+    if copied > 0 {
+        replaced.push_str(cut(text, copied..text.len()));
+        decoded.text = Cow::Owned(replaced);
+        warn(&mut decoded.warnings, "halves of surrogate pairs are replaced".to_owned());
+    }
 }
 
 fn choose<'a>(
@@ -340,6 +374,10 @@ mod tests {
         let (broken, read) = ("<a>\u{C3}\u{A9}t\u{C3}\u{A9} \u{FF}</a>", "<a>été \u{FFFD}</a>");
         let (guessed, nul) = ("<a>L'été à la plage</a>", "<a>été été\u{0}</a>");
         let json = "{\"a\":\"é\"}";
+        // A pair is whole, and an escaped backslash escapes nothing.
+        let halves = r#" {"\ud83d":"\uDC00\ud83d\ud83d\ude00 \\ud83d \n\u00e9\ud83"}"#;
+        let mended = r#" {"\ufffd":"\ufffd\ufffd\ud83d\ude00 \\ud83d \n\u00e9\ud83"}"#;
+        let xml = "<a>\\ud83d</a>";
         for (bytes, http, text, charset, warnings) in [
             (latin(plain), "", plain, "windows-1252", 0),
             (latin(plain), windows, plain, "windows-1252", 0),
@@ -357,6 +395,8 @@ mod tests {
             (utf8(japanese), "", japanese, "UTF-8", 1),
             (utf8(unknown), "", unknown, "UTF-8", 1),
             (utf8(json), "application/json; charset=iso-8859-1", json, "UTF-8", 1),
+            (utf8(halves), "", mended, "UTF-8", 1),
+            (utf8(xml), "", xml, "UTF-8", 0),
             // Where nothing is said it is guessed; mostly UTF-8 with one byte gone wrong stays UTF-8.
             (latin(guessed), "", guessed, "windows-1252", 1),
             (utf8(nul), "", nul, "UTF-8", 0),

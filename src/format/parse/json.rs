@@ -4,6 +4,7 @@ use super::entry::{FIELD_COST, too_much};
 use super::feed::owned;
 use super::{Limits, ParseError, completeness};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::ops::Range;
 use tidegate_core::model::{
@@ -367,12 +368,12 @@ fn read_item<'a>(
     url: Option<&Url>,
     limits: &Limits,
 ) -> Result<(Entry<'a>, usize), String> {
-    if !value.get().starts_with('{') {
-        return Err("an item is no object".to_owned());
-    }
     if span.len() > limits.entry {
         return Err(too_much("bytes", limits.entry));
     }
+    // Renderers read the whole item: one with a number or a depth beyond what they read is broken.
+    serde_json::from_str::<Map<String, Value>>(value.get())
+        .map_err(|error| format!("an item cannot be read: {}", plain_words(&error)))?;
     let mut entry = Entry { span, markup: Cow::Borrowed(value.get()), ..Entry::default() };
     let mut external = None;
     let mut fields = Vec::new();
