@@ -43,11 +43,17 @@ impl Validators {
         }
     }
 
-    /// Completes the validators of a 304, which may omit them, by the earlier ones.
+    /// Completes the validators of a 304, which may omit them, by the earlier ones. The known document keeps its ETag:
+    /// another one names a document that was not received (RFC 9111 section 4.3.4). Then the server compared the dates
+    /// alone, so none is sent next time.
     pub fn or(self, earlier: &Self) -> Self {
+        let opaque = |tag: &String| tag.trim_start_matches("W/").to_owned();
+        let tags = self.etag.as_ref().zip(earlier.etag.as_ref());
+        let is_same = tags.is_none_or(|(new, known)| opaque(new) == opaque(known));
+        let last_modified = self.last_modified.or_else(|| earlier.last_modified.clone());
         Self {
-            etag: self.etag.or_else(|| earlier.etag.clone()),
-            last_modified: self.last_modified.or_else(|| earlier.last_modified.clone()),
+            etag: earlier.etag.clone(),
+            last_modified: last_modified.filter(|_| is_same),
             answered_by: self.answered_by.or_else(|| earlier.answered_by.clone()),
             credentials_id: self.credentials_id,
         }
@@ -221,6 +227,24 @@ mod tests {
         // Nor does a request show its credentials.
         let request = FetchRequest::whole("http://me:secret@e.org/".into(), Time::from_unix(0));
         assert!(!format!("{request:?}").contains("secret"));
+    }
+
+    #[test]
+    fn a_304_without_another_etag_keeps_the_date() {
+        let new = |etag: Option<&str>, date: Option<&str>| Validators {
+            etag: etag.map(str::to_owned),
+            last_modified: date.map(str::to_owned),
+            ..Validators::default()
+        };
+        for (etag, known) in [
+            (None, Some("\"1\"")),
+            (Some("W/\"1\""), Some("\"1\"")),
+            // It may be that of a document that was not received.
+            (Some("\"2\""), None),
+        ] {
+            let next = new(etag, None).or(&new(known, Some("then")));
+            assert_eq!(next, new(known, Some("then")), "{etag:?}");
+        }
     }
 
     #[test]
