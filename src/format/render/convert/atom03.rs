@@ -83,9 +83,9 @@ fn generator(old: &Element) -> Element {
 fn text(old: &Element, name: &str) -> Element {
     let mut new = Element::new(ATOM, name);
     new.attributes.extend(old.inherited().cloned());
-    let media = old.attribute("type").unwrap_or("text/plain").trim().to_ascii_lowercase();
-    let is_html =
-        matches!(media.as_str(), "text/html" | "application/xhtml+xml" | "html" | "xhtml");
+    let written = old.attribute("type").unwrap_or("text/plain").trim().to_ascii_lowercase();
+    let media = written.split(';').next().unwrap_or_default().trim_end();
+    let is_html = matches!(media, "text/html" | "application/xhtml+xml" | "html" | "xhtml");
     match old.attribute("mode").unwrap_or("xml") {
         "base64" => {
             let mut encoded = old.content();
@@ -93,7 +93,7 @@ fn text(old: &Element, name: &str) -> Element {
             let decoded = BASE64.decode(encoded.as_bytes()).ok();
             match decoded.and_then(|bytes| String::from_utf8(bytes).ok()) {
                 Some(text) if media.starts_with("text/") || is_html => typed(new, is_html, &text),
-                _ if name == "content" => new.with("type", &media).text(&encoded),
+                _ if name == "content" => new.with("type", &written).text(&encoded),
                 _ => typed(new, false, ""),
             }
         }

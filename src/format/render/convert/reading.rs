@@ -296,10 +296,14 @@ fn atom_source(source: &Element) -> Option<(String, String)> {
 /// A text of Atom 1.0 (RFC 4287 sections 3.1.1 and 4.1.3); `None` where it is of a media type that
 /// no other format has a place for.
 fn text(element: &Element) -> Option<Text> {
-    match element.attribute("type").unwrap_or("text").trim().to_ascii_lowercase().as_str() {
+    let media = element.attribute("type").unwrap_or("text").to_ascii_lowercase();
+    match media.split(';').next().unwrap_or_default().trim() {
         "html" | "text/html" => Some(Text::Html(tree::escaped_html(element))),
         "xhtml" | "application/xhtml+xml" => Some(Text::Html(tree::html(element))),
-        "text" | "text/plain" | "" => Some(Text::Plain(element.content())),
+        "text" | "" => Some(Text::Plain(element.content())),
+        text if text.starts_with("text/") && !text.ends_with("xml") => {
+            Some(Text::Plain(element.content()))
+        }
         _ => None,
     }
 }

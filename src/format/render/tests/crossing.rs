@@ -71,3 +71,25 @@ fn the_publishers_word_that_its_feed_moved_leads_here() {
         assert!(theirs.contains(">https://new.example/</p:new-feed-url>"), "{theirs}");
     }
 }
+
+/// RFC 4287 section 4.1.3: a media type may have parameters, and all of `text/` but XML is a text.
+#[test]
+fn a_text_is_told_whatever_its_media_type_says_beside() {
+    let (atom, atom03) = ("http://www.w3.org/2005/Atom", "http://purl.org/atom/ns#");
+    for (space, entry, told) in [
+        (atom, "<content type='Text/HTML ; charset=utf-8'>a &lt;b></content>", "html\": \"a <b>\""),
+        (
+            atom03,
+            "<content type='text/html;a=b' mode='escaped'>a &lt;b></content>",
+            "html\": \"a <b>\"",
+        ),
+        (atom, "<content type='text/plain;a=b'>a b</content>", "text\": \"a b\""),
+        (atom, "<content type='text/markdown'>a b</content>", "text\": \"a b\""),
+        (atom, "<content type='text/xml'><a>a b</a></content>", "text\": \"t\""),
+    ] {
+        let entry = format!("<entry><id>urn:i</id><title>t</title>{entry}</entry>");
+        let mut feed = Feed::read(&format!("<feed xmlns='{space}'><title>f</title>{entry}</feed>"));
+        let text = shown(&mut feed, Container::JsonFeed);
+        assert!(text.contains(&format!("\"content_{told}")), "{entry}: {text}");
+    }
+}
