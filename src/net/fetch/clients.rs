@@ -152,6 +152,10 @@ impl ClientMaker {
             .pool_idle_timeout(KEPT_IDLE)
             .pool_max_idle_per_host(idle)
             .http1_max_headers(MAX_HEADERS)
+            // RFC 9112 section 5.2 requires reading folded lines. Other clients read or skip the other bad lines too.
+            .http1_allow_obsolete_multiline_headers_in_responses(true)
+            .http1_allow_spaces_after_header_name_in_responses(true)
+            .http1_ignore_invalid_headers_in_responses(true)
             .http2_max_header_list_size(u32::try_from(MAX_HEADER_BYTES).unwrap_or(u32::MAX));
         let builder = match versions {
             HttpVersions::All => builder,

@@ -163,6 +163,7 @@ async fn an_answer_that_is_of_no_use_says_why() {
         (Vec::new(), "did not answer within 0.4 s"),
         (raw("content-length: 100", b"<feed/>STALL"), "did not send anything within 0.4 s"),
         (b"SSH-2.0-server\r\n\r\n".to_vec(), "does not speak HTTP"),
+        (raw("content-length: 7x", b"<feed/>"), "does not speak HTTP"),
     ];
     let upstream = upstream.map(|case| (case, FetchBlame::Upstream));
     let silent = Publisher::start(|_| Vec::new()).await;
@@ -184,6 +185,21 @@ async fn an_answer_that_is_of_no_use_says_why() {
         let error = ask(&publisher.url("/")).await.unwrap_err();
         assert!(error.to_string().contains(why), "{why}: {error}");
         assert_eq!(error.blame(), blame, "{why}");
+    }
+}
+
+#[tokio::test]
+async fn bad_header_lines_cost_no_document() {
+    for (line, content_type) in [
+        ("content-type: a/b;\r\n c=d", Some("a/b; c=d")),
+        ("content-type : a/b", Some("a/b")),
+        ("content type: a/b", None),
+        ("no colon", None),
+    ] {
+        let answer = response("200 OK", &format!("{line}\r\n"), b"<feed/>");
+        let publisher = Publisher::start(move |_| answer.clone()).await;
+        let fetched = ask(&publisher.url("/")).await.unwrap();
+        assert_eq!(document(&fetched).content_type.as_deref(), content_type, "{line}");
     }
 }
 
