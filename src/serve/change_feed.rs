@@ -5,6 +5,7 @@ use super::address::ChangeFeedForm;
 use super::dashboard::pill;
 use super::items::{CompareBudget, Differences};
 use super::negotiate::container;
+use super::views::borne_ids;
 use super::{
     AppState, Audience, BadRequest, Client, DocumentKind, Gone, LastModified, Later, NotFound,
     Problem, Query, Rendition, ServedDocument, ServedFeed, SharedState, TypedQuery, Unchanged,
@@ -14,6 +15,7 @@ use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, header};
 use maud::{Markup, PreEscaped, html};
+use std::collections::HashSet;
 use std::sync::Arc;
 use tidegate_core::model::{Event, EventKind, FeedName, LedgerEntry, Stamp, Tick, Time};
 use tidegate_format::render::{ChangeEntry, ChangeFeed, Container};
@@ -122,6 +124,13 @@ async fn build_change_feed(
 async fn gather(app: &AppState, record: &ServedFeed) -> Result<ChangeFeed, Problem> {
     let name = &record.name;
     let events = app.store.events(name, EVENTS_READ).await?;
+    // A publisher that begins to share its items replaces them: nothing is gone.
+    let tells_deletions = events.iter().any(|event| event.kind == EventKind::Deleted);
+    let ledger = if tells_deletions { app.store.snapshot(name).await? } else { None };
+    let borne = match ledger {
+        Some(ledger) => borne_ids(ledger).await?,
+        None => HashSet::new(),
+    };
     let mut entries: Vec<ChangeEntry> = Vec::new();
     let mut budget = CompareBudget::FOR_ENTRIES;
     for event in events.iter().filter(|event| is_told(event.kind)) {
@@ -130,7 +139,8 @@ async fn gather(app: &AppState, record: &ServedFeed) -> Result<ChangeFeed, Probl
             break;
         }
         let Some(known) = app.store.known(name, &event.id).await? else { continue };
-        if known.is_redacted() {
+        let is_replaced = known.is_deleted() && borne.contains(&known.published_id);
+        if known.is_redacted() || event.kind == EventKind::Deleted && is_replaced {
             continue;
         }
         let entry = entry(app, record, (event, tick, &known), &mut budget).await?;

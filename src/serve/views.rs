@@ -9,9 +9,9 @@ use super::{
 };
 use std::collections::HashSet;
 use std::sync::Arc;
-use tidegate_core::model::{Deletion, FeedState, Format, Item, Revision, Tick, Time};
+use tidegate_core::model::{Deletion, FeedState, Format, Item, Revision, Snapshot, Tick, Time};
 use tidegate_format::render::{Container, HistoryPlace, ViewKind};
-use tidegate_store::{PinnedFeed, RemainingItems, Select, View};
+use tidegate_store::{RemainingItems, Select, View};
 
 /// How often a document is begun whose feed another gateway changes meanwhile.
 const BUILDS: usize = 4;
@@ -230,7 +230,9 @@ impl AppState {
             rest.remaining = RemainingItems::default();
         }
         if !deleted.is_empty() {
-            deleted = publishable_tombstones(&reader, deleted).await?;
+            let ledger = reader.snapshot().await?.ok_or_else(Problem::unread_feed)?;
+            let borne = borne_ids(ledger).await?;
+            deleted.retain(|item| !borne.contains(&item.published_id));
         }
         Ok(ReadView { plan, view, rest, deleted })
     }
@@ -265,19 +267,13 @@ pub(super) struct ReadView {
     pub(super) deleted: Vec<Item>,
 }
 
-/// Which of these tombstones are said in RFC 6721. An id that is said to be deleted takes the entry
-/// that bears it out of a reader (section 3): one that an item that lives bears as well is not said.
-async fn publishable_tombstones(
-    reader: &PinnedFeed,
-    mut deleted: Vec<Item>,
-) -> Result<Vec<Item>, Problem> {
-    let ledger = reader.snapshot().await?.ok_or_else(Problem::unread_feed)?;
+/// The published ids of the items that live. An id that is said to be deleted takes the entry that
+/// bears it out of a reader (RFC 6721 section 3): none of these is said to be.
+pub(super) async fn borne_ids(ledger: Snapshot) -> Result<HashSet<String>, Problem> {
     // On a blocking thread: the whole ledger is read and freed.
     make_on_thread("this document", move || {
-        let living = ledger.known.iter().filter(|known| !known.is_deleted());
-        let borne: HashSet<&str> = living.map(|known| known.published_id.as_str()).collect();
-        deleted.retain(|item| !borne.contains(item.published_id.as_str()));
-        Ok(deleted)
+        let living = ledger.known.into_iter().filter(|known| !known.is_deleted());
+        Ok(living.map(|known| known.published_id).collect())
     })
     .await
 }

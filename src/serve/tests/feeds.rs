@@ -26,8 +26,8 @@ async fn of_a_view_one_document_is_kept_wherever_its_window_starts() {
             let bears = |item: &&mut Item| item.shared.winner.id == id(bearer);
             feed.items.iter_mut().find(bears).unwrap().published_id = "urn:gone".to_owned();
         });
-        for view in ["/feeds/news", "/feeds/news/sync"] {
-            site.text(view).await.assert_lacks(&["deleted gone"]);
+        for view in ["/feeds/news", "/feeds/news/sync", "/feeds/news/changes"] {
+            site.text(view).await.assert_lacks(&["deleted gone", "Deleted: Gone"]);
         }
     }
 }
