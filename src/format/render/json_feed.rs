@@ -262,7 +262,7 @@ const DEPTH_LIMIT: usize = 3;
 struct Files {
     /// The address of its main image.
     image: Option<String>,
-    /// `media:description`, which stands in where there is no text.
+    /// `media:description` or `itunes:summary`, which stands in where there is no text.
     description: Option<Text>,
     attachments: Vec<Enclosure>,
 }
@@ -304,6 +304,7 @@ impl<'a> MediaElements<'a> {
         } else if element.namespace == ITUNES {
             match element.name.as_str() {
                 "image" => self.image = self.image.or_else(|| element.attribute("href")),
+                "summary" => self.descriptions.push(element),
                 "duration" => self.duration = self.duration.or_else(|| seconds(&element.content())),
                 _ => {}
             }

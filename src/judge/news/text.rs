@@ -5,8 +5,15 @@ use tidegate_core::model::{Field, Markup};
 use tidegate_core::xml::shortened;
 
 /// The fields that are the text of an entry, the fullest first.
-const TEXTS: [&str; 6] =
-    ["content", "content:encoded", "content_html", "description", "summary", "content_text"];
+const TEXTS: [&str; 7] = [
+    "content",
+    "content:encoded",
+    "content_html",
+    "description",
+    "summary",
+    "content_text",
+    "itunes:summary",
+];
 /// How much of a text is read for its beginning, in bytes.
 const READ: usize = 64 * 1024;
 /// The longest title made from an entry's text, in characters.
@@ -94,5 +101,8 @@ mod tests {
             assert_eq!(stand_in_title(&markup), title, "{content}");
         }
         assert_eq!(stand_in_title(&entry("<summary>1 &lt; 2</summary>")), "1 < 2");
+        let podcast =
+            "<i:summary xmlns:i='http://www.itunes.com/dtds/podcast-1.0.dtd'>A</i:summary>";
+        assert_eq!(stand_in_title(&entry(podcast)), "A");
     }
 }

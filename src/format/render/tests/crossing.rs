@@ -76,6 +76,8 @@ fn the_publishers_word_that_its_feed_moved_leads_here() {
 #[test]
 fn a_text_is_told_whatever_its_media_type_says_beside() {
     let (atom, atom03) = ("http://www.w3.org/2005/Atom", "http://purl.org/atom/ns#");
+    let itunes = "http://www.itunes.com/dtds/podcast-1.0.dtd";
+    let podcast = format!("<i:summary xmlns:i='{itunes}'>a b</i:summary>");
     for (space, entry, told) in [
         (atom, "<content type='Text/HTML ; charset=utf-8'>a &lt;b></content>", "html\": \"a <b>\""),
         (
@@ -86,6 +88,8 @@ fn a_text_is_told_whatever_its_media_type_says_beside() {
         (atom, "<content type='text/plain;a=b'>a b</content>", "text\": \"a b\""),
         (atom, "<content type='text/markdown'>a b</content>", "text\": \"a b\""),
         (atom, "<content type='text/xml'><a>a b</a></content>", "text\": \"t\""),
+        // The last to stand in for a text is the summary of a podcast.
+        (atom, &podcast, "text\": \"a b\""),
     ] {
         let entry = format!("<entry><id>urn:i</id><title>t</title>{entry}</entry>");
         let mut feed = Feed::read(&format!("<feed xmlns='{space}'><title>f</title>{entry}</feed>"));
