@@ -210,6 +210,7 @@ impl IntoResponse for Problem {
 mod tests {
     use super::*;
     use std::io;
+    use tidegate_poll::PollError;
     use tidegate_store::CommitError;
 
     fn of_operator(error: impl Into<OperatorError>) -> Problem {
@@ -229,6 +230,7 @@ mod tests {
             (of_operator(CommitError::Ambiguous(away())), 503, true),
             (of_operator(CommitError::Overtaken), 503, false),
             (of_operator(StoreError::Closed), 503, false),
+            (of_operator(PollError::Stopped), 503, false),
             (of_operator(fault()), 500, false),
             (of_operator(CommitError::Ambiguous(fault())), 500, false),
         ] {

@@ -105,6 +105,7 @@ impl From<PollError> for OperatorError {
             PollError::OwnedElsewhere { .. } | PollError::TooMany { .. } => {
                 Self::conflict(error.to_string())
             }
+            PollError::Stopped => Self::later(error.to_string()),
             error => Self::internal(error.to_string()),
         }
     }
