@@ -11,7 +11,7 @@ import tomllib
 def is_allowed(expression, allowed):
     """Whether a licence expression (SPDX; `/` is an old way to write OR) can be met. AND and OR bind as in Python."""
     words = []
-    for word in re.findall(r"[()]|[^\s()/]+(?: WITH \S+)?|/", expression):
+    for word in re.findall(r"[()]|[^\s()/]+(?: WITH [^\s()/]+)?|/", expression):
         words.append({"(": "(", ")": ")", "AND": "and", "OR": "or", "/": "or"}.get(word, str(word in allowed)))
     return eval(" ".join(words))
 

@@ -210,6 +210,7 @@ def filling(program, disk):
     # Nearly full: nothing new is taken in, and reading goes on from the store.
     fill(disk, 400 << 10)
     watched.until("space is low", 20, lambda: "store.min_free" in watched.ready()[1])
+    check(watched.ready()[0] == 200, f"/readyz: {watched.ready()[:2]}")
     for path, body in (("/feeds/news/poll", None), ("/feeds/own/items", {"title": "refused"})):
         try:
             watched.gateway.ask("/api/v1" + path, "POST", body)

@@ -363,7 +363,7 @@ def walk(gateway, browser, origin, out, look):
 
 
 def main():
-    call, chromium = given(), program("chromium")
+    call, chromium = given(), program("chromium", "chromium-browser")
     out = pathlib.Path(os.environ.get("TIDEGATE_SCREENSHOTS") or f"{TARGET}/screenshots")
     out.mkdir(parents=True, exist_ok=True)
     origin = Server(Publisher).base

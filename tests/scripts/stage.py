@@ -52,11 +52,12 @@ def given(*needed, **usual):
     return call
 
 
-def program(name):
-    """The path of a foreign program. Without it a script passes, but in CI."""
-    found = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:{TARGET}/tools")
+def program(*names):
+    """The path of a foreign program by one of its names. Without it a script passes, but in CI."""
+    path = f"{os.environ['PATH']}:/usr/sbin:{TARGET}/tools"
+    found = next(filter(None, (shutil.which(name, path=path) for name in names)), None)
     if not found:
-        print(f"no {name} here")
+        print(f"no {names[0]} here")
         sys.exit(1 if os.environ.get("CI") else 0)
     return found
 
