@@ -25,7 +25,7 @@ mod sharing;
 mod snapshot;
 mod subscription;
 #[cfg(any(test, feature = "testing"))]
-mod testing;
+pub mod testing;
 mod time;
 
 pub use access::*;

@@ -321,10 +321,7 @@ mod tests {
             ("https://a.example/feed?token=hunter2", "https://a.example/feed?***"),
             ("https://a.example/feed?id=2&u=Zk3vQ9xT1mLp8RwY", "https://a.example/feed?***"),
             ("https://a.example/p/Zk3vQ9xT1mLp8RwY/rss.xml", "https://a.example/p/***/rss.xml"),
-            (
-                "https://a.example/6f9619ff-8b86-d011-b42d-00cf4fc964ff.ics?x=1",
-                "https://a.example/***?x=1",
-            ),
+            ("https://a/6f9619ff-8b86-d011-b42d-00cf4fc964ff.ics?x=1", "https://a/***?x=1"),
             ("https://me:hunter2@a.example/feed?a8f3c1d94be27760", "https://a.example/feed?***"),
             ("https://a.example/p/k3Jx9QzLw8Vt/f", "https://a.example/p/***/f"),
             ("https://a.example/p/Qf7bcdefgh.xml", "https://a.example/p/***"),
@@ -381,10 +378,8 @@ mod tests {
             assert_eq!(shown.base(None), "https://a.example/");
             assert!(shown.text().contains(MASK) && !shown.text().contains(KEY));
         }
-        assert_eq!(
-            ShownAddress::new("https://a.example/my/x", Some(true)).text(),
-            "https://a.example/***"
-        );
+        let shown = ShownAddress::new("https://a.example/my/x", Some(true));
+        assert_eq!(shown.text(), "https://a.example/***");
     }
 
     #[test]

@@ -363,11 +363,8 @@ mod tests {
         use Older::{Archives, Pages};
         for (rels, walked, found) in [
             (vec![], None, None),
-            (
-                vec![("prev-archive", "a"), ("previous", "p"), ("next", "n")],
-                None,
-                Some((Archives, "a")),
-            ),
+            (vec![("prev-archive", "a"), ("next", "n")], None, Some((Archives, "a"))),
+            (vec![("prev-archive", "a"), ("previous", "p")], None, Some((Archives, "a"))),
             (vec![("previous", "p")], None, Some((Archives, "p"))),
             (vec![("previous", "p"), ("current", "c"), ("next", "n")], None, Some((Archives, "p"))),
             (vec![("previous", "p"), ("next", "n")], None, Some((Pages, "n"))),

@@ -239,17 +239,11 @@ impl FeedRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{FeedName, FeedSource, ListFolder, Probing};
+    use crate::model::testing::{at, name, record};
+    use crate::model::{ListFolder, Probing};
 
     fn new_record(url: &str, standing: FeedStanding) -> FeedRecord {
-        FeedRecord {
-            standing,
-            ..FeedRecord::new(FeedName::new("news").unwrap(), url, FeedSource::Api)
-        }
-    }
-
-    fn at(seconds: i64) -> Time {
-        Time::from_unix(1_795_191_605 + seconds)
+        FeedRecord { standing, url: url.to_owned(), ..record("news") }
     }
 
     #[test]
@@ -292,20 +286,11 @@ mod tests {
         }
         assert_eq!(record.enrolment.version.value(), 50);
         assert_eq!(record.enrolment.history.len(), Enrolment::KEPT);
-        assert_eq!(
-            FeedRecord::next_change(
-                [&record, &new_record("http://b/", FeedStanding::Active)],
-                at(0)
-            ),
-            at(50)
-        );
+        let other = new_record("http://b/", FeedStanding::Active);
+        assert_eq!(FeedRecord::next_change([&record, &other], at(0)), at(50));
         assert_eq!(FeedRecord::next_change([&record], at(90)), at(90));
         assert_eq!(Enrolment::title(&"é".repeat(400)).map(|t| t.len()), Some(500));
         assert_eq!(Enrolment::title("  "), None);
-    }
-
-    fn name(text: &str) -> FeedName {
-        FeedName::new(text).unwrap()
     }
 
     fn label(text: &str) -> OutlineLabel {
@@ -339,8 +324,7 @@ mod tests {
     fn what_the_operator_changes_is_the_operators() {
         use MemberStanding::{Dropped, Listed, Own};
         let member = ListMember { list: name("list"), standing: Listed, placed: 7 };
-        let first = FeedRecord::new(name("a"), "http://a/", FeedSource::Api);
-        let listed = FeedRecord { list: Some(member), ..first };
+        let listed = FeedRecord { list: Some(member), ..record("a") };
         let after = |change: fn(&mut FeedRecord), before: &FeedRecord| {
             let mut record = FeedRecord { list: None, ..before.clone() };
             change(&mut record);

@@ -364,7 +364,8 @@ impl FeedRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{EndpointId, FeedName, Stamp};
+    use crate::model::testing::name;
+    use crate::model::{EndpointId, Stamp};
 
     #[test]
     fn policies_are_read_as_they_are_written() {
@@ -389,8 +390,7 @@ mod tests {
     #[test]
     fn a_request_resumes_what_was_let_go_and_not_what_the_operator_paused() {
         let at = Time::from_unix;
-        let name = FeedName::new("a").unwrap();
-        let mut feed = FeedRecord::on_demand(name, "http://a/f", "http://a/", at(10));
+        let mut feed = FeedRecord::on_demand(name("a"), "http://a/f", "http://a/", at(10));
         feed.follow(None, at(10), &EndpointId::own("here").unwrap());
         feed.let_go();
         assert!(feed.is_let_go() && feed.standing == FeedStanding::Paused);
@@ -408,15 +408,12 @@ mod tests {
 
     #[test]
     fn a_feed_moves_with_its_site_alone() {
-        let name = FeedName::new("a").unwrap();
-        let made = FeedRecord::on_demand(name, "http://a/x/f?y", "http://a/x/", Time::MIN);
+        let made = FeedRecord::on_demand(name("a"), "http://a/x/f?y", "http://a/x/", Time::MIN);
         let mut moved = made.clone();
         assert!(!moved.move_with_site("http://a/", "https://b/") && moved == made);
         assert!(moved.move_with_site("http://a/x/", "https://b:1/"));
-        assert_eq!(
-            (moved.url.as_str(), moved.on_demand.as_ref().unwrap().site.as_str()),
-            ("https://b:1/f?y", "https://b:1/")
-        );
+        let site = &*moved.on_demand.as_ref().unwrap().site;
+        assert_eq!((&*moved.url, site), ("https://b:1/f?y", "https://b:1/"));
         let mut configured = FeedRecord { on_demand: None, ..made };
         assert!(!configured.move_with_site("http://a/x/", "https://b/"));
     }

@@ -332,11 +332,7 @@ mod tests {
         assert!(lineage.made(1, 9, 12) && lineage.made(2, 10, 12));
         assert!(!lineage.made(1, 10, 12) && !lineage.made(2, 9, 12));
         assert_eq!(lineage.mark(), Some(2));
-    }
-
-    /// The copy was made at revision 4; what the first store went on with is not known to it.
-    #[test]
-    fn what_came_after_the_copy_is_not_known_to_it() {
+        // The copy was made at revision 4; what the first store went on with is not known to it.
         let mut first = Lineage::default();
         first.go_on(1, 0);
         let mut copy = first.clone();

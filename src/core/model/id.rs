@@ -178,9 +178,8 @@ mod tests {
             assert!(FeedName::new(bad).is_err(), "{bad:?} was taken");
         }
         let said = FeedName::new("new_s").unwrap_err().to_string();
-        assert!(
-            said.starts_with("feed name \"new_s\" has '_' at byte 3; a feed name is 1 to 64 of")
-        );
+        let why = "feed name \"new_s\" has '_' at byte 3; a feed name is 1 to 64 of a-z";
+        assert!(said.starts_with(why), "{said}");
     }
 
     #[test]

@@ -226,7 +226,7 @@ impl OutlinePath {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Enrolment, FeedName, FeedSource};
+    use crate::model::{Enrolment, testing};
     use std::collections::BTreeSet;
 
     fn label(text: &str) -> OutlineLabel {
@@ -242,11 +242,8 @@ mod tests {
     fn record(name: &str, places: Vec<ListPlace>) -> FeedRecord {
         FeedRecord {
             enrolment: Enrolment { places, ..Enrolment::default() },
-            ..FeedRecord::new(
-                FeedName::new(name).unwrap(),
-                format!("https://h.example/{name}?token=0123456789abcdef0123456789abcdef"),
-                FeedSource::Api,
-            )
+            url: format!("https://h.example/{name}?token=0123456789abcdef0123456789abcdef"),
+            ..testing::record(name)
         }
     }
 
@@ -261,10 +258,9 @@ mod tests {
         let names: Vec<_> =
             listed(&records).iter().map(|(record, _)| record.name.as_str()).collect();
         assert_eq!(names, ["a", "c", "c", "d", "a", "b"]);
-        assert!(place(&[2], 0).is_within(&place(&[], 2)));
-        assert!(
-            !place(&[2], 0).is_within(&place(&[2], 0)) && !place(&[], 2).is_within(&place(&[2], 0))
-        );
+        let (inner, outer) = (place(&[2], 0), place(&[], 2));
+        assert!(inner.is_within(&outer));
+        assert!(!inner.is_within(&inner) && !outer.is_within(&inner));
     }
 
     #[test]

@@ -241,17 +241,13 @@ mod tests {
         let mut classes = NoiseClasses::default();
         classes.insert(NoiseClass::Counters);
         classes.insert(NoiseClass::Dates);
-        let unseen = Unseen { classes, count: 1, since: at(0), last: at(0) };
-        assert_eq!(
-            unseen.to_string(),
-            "it changed in dates and counters at 1970-01-01T00:00:00Z, which is no news"
-        );
+        let once = Unseen { classes, count: 1, since: at(0), last: at(0) }.to_string();
+        let said = "it changed in dates and counters at 1970-01-01T00:00:00Z, which is no news";
+        assert_eq!(once, said);
         classes.insert(NoiseClass::Markup);
-        let unseen = Unseen { classes, count: 3, since: at(0), last: at(60) };
-        assert_eq!(
-            unseen.to_string(),
-            "it changed 3 times from 1970-01-01T00:00:00Z to 1970-01-01T00:01:00Z in dates, \
-             counters and markup, which is no news"
-        );
+        let often = Unseen { classes, count: 3, since: at(0), last: at(60) }.to_string();
+        let said = "it changed 3 times from 1970-01-01T00:00:00Z to 1970-01-01T00:01:00Z in dates, \
+                    counters and markup, which is no news";
+        assert_eq!(often, said);
     }
 }

@@ -1,10 +1,49 @@
 //! Values for tests, of this crate and of others.
 
+#![allow(clippy::unwrap_used)]
+
 use super::{
-    Absence, Change, Count, Doubts, Evidence, FeedName, FeedState, History, IndexUpdate,
-    Interruption, Interruptions, ItemStatus, LedgerEntry, Markup, Noise, Origin, Revision, Stamp,
-    SyncId, Tick, Time, Update,
+    Absence, Change, Count, Doubts, Evidence, FeedName, FeedRecord, FeedSource, FeedState, History,
+    Hold, IndexUpdate, Interruption, Interruptions, ItemStatus, LedgerEntry, Markup, Noise, Origin,
+    Revision, Stamp, SyncId, Tick, Time, Update,
 };
+
+/// When most tests begin: Friday, 20 November 2026, 16:20:05.
+pub const NOW: Time = Time::from_unix(1_795_191_605);
+
+/// A time so many seconds after [`NOW`].
+pub const fn at(seconds: i64) -> Time {
+    Time::from_unix(NOW.unix() + seconds)
+}
+
+pub const fn tick(seconds: i64) -> Tick {
+    Tick::at(at(seconds))
+}
+
+pub fn name(text: &str) -> FeedName {
+    FeedName::new(text).unwrap()
+}
+
+/// A feed of the API with an address of its own.
+pub fn record(feed: &str) -> FeedRecord {
+    FeedRecord::new(name(feed), format!("http://{feed}.example/feed"), FeedSource::Api)
+}
+
+/// The hold of an empty document that was seen once.
+pub fn hold(since: Time) -> Hold {
+    Hold {
+        reason: "it is empty".into(),
+        kind: "empty".into(),
+        since,
+        row_since: since,
+        observations: 1,
+        documents: 1,
+        body: 0,
+        source: 0,
+        kept: 0,
+        decision: None,
+    }
+}
 
 impl Absence {
     /// What was seen once of a missing item, and never asked about, for tests.
@@ -22,7 +61,6 @@ impl Absence {
 
 impl LedgerEntry {
     /// What is left of an observed item of that native id, for tests.
-    #[allow(clippy::unwrap_used)]
     pub fn left(name: &str) -> Self {
         let at = Time::from_unix(1_767_225_600);
         let update = Update { sequence: Count::ONE, stamp: Stamp::When(at) };

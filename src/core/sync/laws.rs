@@ -40,12 +40,8 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (any::<u8>(), 0..5_u8).prop_map(|(considered, keep)| Act::Resolve(considered, keep)),
         5 => (0..ENDPOINTS).prop_map(Act::Pull),
     ];
-    (0..ENDPOINTS, act, 0..6_u8, 0..6_i64).prop_map(|(at, act, stamp, seconds)| Step {
-        at,
-        act,
-        stamp,
-        seconds,
-    })
+    let steps = (0..ENDPOINTS, act, 0..6_u8, 0..6_i64);
+    steps.prop_map(|(at, act, stamp, seconds)| Step { at, act, stamp, seconds })
 }
 
 /// What the creator says of conflicts, and how long histories may grow.

@@ -264,10 +264,8 @@ mod tests {
         // Conflicts are numbered as they were before the update takes those of its own.
         let mut item = contested();
         resolve(&mut item, Choice::Conflict(2), &[], both(1, 20, "C").stamp).unwrap();
-        assert_eq!(
-            (item.winner.data.as_str(), &*item.conflicts),
-            ("e", &contested().conflicts[..1])
-        );
+        assert_eq!(item.winner.data, "e");
+        assert_eq!(item.conflicts, contested().conflicts[..1]);
     }
 
     #[test]

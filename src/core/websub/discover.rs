@@ -108,10 +108,8 @@ mod tests {
     const FEED: &str = "https://news.example/feed";
 
     fn links(hubs: &[&str], own: Option<&str>) -> HubLinks {
-        HubLinks {
-            hubs: hubs.iter().map(|hub| (*hub).to_owned()).collect(),
-            own: own.map(str::to_owned),
-        }
+        let hubs = hubs.iter().map(|hub| (*hub).to_owned()).collect();
+        HubLinks { hubs, own: own.map(str::to_owned) }
     }
 
     fn of(headers: &HubLinks, elements: &HubLinks) -> Option<Discovery> {

@@ -45,6 +45,7 @@ pub fn secret_from(base64: &str) -> Result<Secret, SignatureError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::testing::{name, tick};
 
     /// The example of the specification's reference libraries.
     #[test]
@@ -67,12 +68,8 @@ mod tests {
 
     #[test]
     fn the_id_names_what_is_delivered() {
-        let news = FeedName::new("news").unwrap();
-        let tick = |seconds| Tick::at(Time::from_unix(seconds));
-        assert_eq!(message_id(&news, None, tick(0)), "news.start.1970-01-01T00-00-00Z");
-        assert_ne!(
-            message_id(&news, Some(tick(0)), tick(1)),
-            message_id(&news, Some(tick(1)), tick(1))
-        );
+        let id = |since, until| message_id(&name("news"), since, until);
+        assert_eq!(id(None, tick(0)), "news.start.2026-11-20T16-20-05Z");
+        assert_ne!(id(Some(tick(0)), tick(1)), id(Some(tick(1)), tick(1)));
     }
 }

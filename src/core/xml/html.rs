@@ -321,32 +321,18 @@ mod tests {
     #[test]
     fn a_text_is_taken_apart() {
         use Piece::{Comment, Reference, Tag, Text};
-        assert_eq!(
-            all("a<b x='>'>c&amp;d & e<!-- > -->< f</b>"),
-            [
-                Text("a"),
-                Tag("b x='>'"),
-                Text("c"),
-                Reference("amp"),
-                Text("d "),
-                Text("&"),
-                Text(" e"),
-                Comment,
-                Text("<"),
-                Text(" f"),
-                Tag("/b"),
-            ]
-        );
+        let text = [Text("a"), Tag("b x='>'"), Text("c"), Reference("amp"), Text("d "), Text("&")];
+        let rest = [Text(" e"), Comment, Text("<"), Text(" f"), Tag("/b")];
+        let read = all("a<b x='>'>c&amp;d & e<!-- > -->< f</b>");
+        assert_eq!(read, [&text[..], &rest].concat());
         assert_eq!(all("<a title=\"5\" tall\">b"), [Tag("a title=\"5\" tall\""), Text("b")]);
         assert_eq!(all("<a b=c\"d>e\">f"), [Tag("a b=c\"d"), Text("e\">f")]);
         assert_eq!(all("<a it's>b<c d = 'e>'>"), [Tag("a it's"), Text("b"), Tag("c d = 'e>'")]);
         assert_eq!(all("<a"), [Text("<"), Text("a")]);
         assert_eq!(all("<!-- a"), [Comment]);
         let known: Vec<Piece<'_>> = Pieces::new("Vec<T> <!-- <br>", TagRule::Known).collect();
-        assert_eq!(
-            known,
-            [Text("Vec"), Text("<"), Text("T> "), Text("<"), Text("!-- "), Tag("br")]
-        );
+        let texts = ["Vec", "<", "T> ", "<", "!-- "].map(Text);
+        assert_eq!(known, [&texts[..], &[Tag("br")]].concat());
     }
 
     #[test]

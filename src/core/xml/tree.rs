@@ -339,11 +339,8 @@ mod tests {
         assert!(tree.find("urn:2", "b").is_some());
         let mut out = String::new();
         write(&mut out, &tree, &mut vec![(String::new(), "urn:0".to_owned())]);
-        assert_eq!(
-            out,
-            "<item xmlns:a=\"urn:1\" a:k=\"1\"><a:b xmlns:a=\"urn:2\"><a:c/></a:b>x &amp; \
-             &lt;y&gt;</item>"
-        );
+        let inner = "<a:b xmlns:a=\"urn:2\"><a:c/></a:b>x &amp; &lt;y&gt;";
+        assert_eq!(out, format!("<item xmlns:a=\"urn:1\" a:k=\"1\">{inner}</item>"));
         assert_eq!(bindings(&tree), [("a".to_owned(), "urn:1".to_owned())]);
     }
 
@@ -356,10 +353,8 @@ mod tests {
         assert_eq!(names, [("urn:1", "x"), ("urn:2", "x"), ("urn:0", "x"), ("", "z")]);
         let mut out = String::new();
         write(&mut out, &tree, &mut bindings(&tree));
-        assert_eq!(
-            out,
-            "<a><p:x/><p:x xmlns:p=\"urn:2\"><y/></p:x><p:x xmlns:p=\"urn:0\"/><z/></a>"
-        );
+        let others = "<p:x xmlns:p=\"urn:2\"><y/></p:x><p:x xmlns:p=\"urn:0\"/>";
+        assert_eq!(out, format!("<a><p:x/>{others}<z/></a>"));
     }
 
     #[test]

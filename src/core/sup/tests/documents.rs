@@ -3,15 +3,15 @@
 use super::super::*;
 use crate::model::{SupId, Tick, Time};
 
-fn at(seconds: i64) -> Time {
+pub(super) fn at(seconds: i64) -> Time {
     Time::from_unix(1_800_000_000 + seconds)
 }
 
-fn id(text: &str) -> SupId {
+pub(super) fn id(text: &str) -> SupId {
     SupId::new(text).unwrap()
 }
 
-fn closed(epoch: u64, seconds: i64, feeds: &[&str]) -> Closed {
+pub(super) fn closed(epoch: u64, seconds: i64, feeds: &[&str]) -> Closed {
     let changes = feeds.iter().map(|feed| (id(feed), Tick::at(at(seconds)))).collect();
     Closed { epoch, at: at(seconds), changes }
 }
@@ -56,9 +56,6 @@ fn an_update_is_listed_for_its_period_and_the_slack() {
     windows.finish(at(77), at(77));
     assert_eq!(listed(&windows, 60), [""; 0]);
     assert_eq!(listed(&windows, 300), ["a"]);
-    windows.finish(at(671), at(671));
-    assert_eq!(windows.len(), 0, "nothing is kept that no document can list");
-    assert!(windows.is_empty());
 }
 
 #[test]
@@ -156,19 +153,14 @@ fn what_the_validator_rejects_is_refused() {
         assert!(read(bad.as_bytes()).is_err());
     }
     let said = read(GOOD.replace(":60,", ":61,").as_bytes()).unwrap_err().to_string();
-    assert_eq!(
-        said,
-        "the SUP document has period 61 but covers only 60 s, from 2026-11-20T16:20:05Z to \
-         2026-11-20T16:21:05Z"
-    );
+    let why = "period 61 but covers only 60 s, from 2026-11-20T16:20:05Z to 2026-11-20T16:21:05Z";
+    assert!(said.ends_with(why), "{said}");
 }
 
 #[test]
 fn places_are_found_in_header_link_element_and_link_header() {
-    let place = SupAnnouncement {
-        document: "http://a.example/sup.json?seconds=60".to_owned(),
-        id: id("4496672d"),
-    };
+    let document = "http://a.example/sup.json?seconds=60".to_owned();
+    let place = SupAnnouncement { document, id: id("4496672d") };
     let address = "http://a.example/sup.json?seconds=60#4496672d";
     assert_eq!(in_header(address), Some(place.clone()));
     assert_eq!(in_header(&format!("  {address} ")), Some(place.clone()));
@@ -196,16 +188,11 @@ fn places_are_found_in_header_link_element_and_link_header() {
 }
 
 fn document(period: u32, since: i64, updated: i64, updates: &[(&str, &str)]) -> SupDocument {
-    SupDocument {
-        period,
-        since: at(since),
-        updated: at(updated),
-        available: PERIODS.map(|period| (period, address(period))).into(),
-        updates: updates
-            .iter()
-            .map(|(feed, update)| UpdateMember { id: id(feed), update: (*update).into() })
-            .collect(),
-    }
+    let update =
+        |(feed, update): &(&str, &str)| UpdateMember { id: id(feed), update: (*update).into() };
+    let updates = updates.iter().map(update).collect();
+    let available = PERIODS.map(|period| (period, address(period))).into();
+    SupDocument { period, since: at(since), updated: at(updated), available, updates }
 }
 
 fn told(news: &News) -> Vec<&str> {

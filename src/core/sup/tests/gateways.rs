@@ -1,23 +1,14 @@
 //! Consumers that alternate between gateways on the same log.
 
 use super::super::*;
-use crate::model::{SupId, Tick, Time};
+use super::documents::{at, id};
+use crate::model::{SupId, Tick};
 use proptest::prelude::*;
 use proptest::sample::select;
 use std::collections::HashMap;
 
-fn time(seconds: i64) -> Time {
-    Time::from_unix(1_800_000_000 + seconds)
-}
-
 fn feed(epoch: u64) -> SupId {
-    SupId::new(&format!("feed-{epoch}")).unwrap()
-}
-
-/// Creates an epoch in which one feed changed, closed at `seconds`.
-fn closed(epoch: u64, seconds: i64) -> Closed {
-    let changes = vec![(feed(epoch), Tick::at(time(seconds)))];
-    Closed { epoch, at: time(seconds), changes }
+    id(&format!("feed-{epoch}"))
 }
 
 fn windows(others: bool) -> Windows {
@@ -38,12 +29,12 @@ fn document(windows: &Windows, period: u32) -> SupDocument {
 fn what_is_listed_for_other_gateways_is_kept_as_much_longer() {
     for (others, until) in [(true, 20), (false, 0)] {
         let mut windows = windows(others);
-        windows.add_epoch(closed(1, 0));
-        windows.finish(time(0), time(0));
+        windows.add_epoch(super::documents::closed(1, 0, &["a"]));
+        windows.finish(at(0), at(0));
         let last = 3600 + 370 + until;
-        windows.finish(time(last), time(last));
+        windows.finish(at(last), at(last));
         assert_eq!(windows.window(3600).updates().count(), 1, "{others}");
-        windows.finish(time(last + 1), time(last + 1));
+        windows.finish(at(last + 1), at(last + 1));
         assert_eq!((windows.window(3600).updates().count(), windows.len()), (0, 0), "{others}");
     }
 }
@@ -86,11 +77,11 @@ proptest! {
                 // An epoch is not closed before the last one can be read here.
                 0..=4 => {
                     now = log.last().map_or(now, |(_, readable)| readable[0]).max(now + soon);
-                    let (at, id) = (time(now + leads[0]), feed(changed));
-                    let tick = Tick::next(at, ticks.get(&id).copied());
+                    let (closed_at, id) = (at(now + leads[0]), feed(changed));
+                    let tick = Tick::next(closed_at, ticks.get(&id).copied());
                     ticks.insert(id.clone(), tick);
                     let epoch = u64::try_from(log.len()).unwrap() + 1;
-                    let closed = Closed { epoch, at, changes: vec![(id, tick)] };
+                    let closed = Closed { epoch, at: closed_at, changes: vec![(id, tick)] };
                     log.push((closed, [now + late.0, now + late.1, now + late.2]));
                     continue;
                 }
@@ -102,7 +93,7 @@ proptest! {
                 7 => now += far + edge,
                 // The document just reaches back to what is known, or just not.
                 _ => {
-                    let known = follower.known().map_or(0, |known| known.unix() - time(0).unix());
+                    let known = follower.known().map_or(0, |known| known.unix() - at(0).unix());
                     now = now.max(known + 77 - gateway.ahead + edge);
                 }
             }
@@ -112,7 +103,7 @@ proptest! {
                 gateway.windows.add_epoch(closed.clone());
                 gateway.read += 1;
             }
-            gateway.windows.finish(time(now + gateway.ahead), time(now + gateway.ahead));
+            gateway.windows.finish(at(now + gateway.ahead), at(now + gateway.ahead));
             let known = &log[..gateway.read];
             let (is_first, mut period) = (follower.known().is_none(), 60);
             loop {

@@ -33,12 +33,8 @@ fn set(items: &[Node]) -> Set {
 
 fn shown(items: &Set) -> String {
     let lines = in_order(items).into_iter().map(|(depth, item)| {
-        format!(
-            "{}{}{}",
-            "-".repeat(depth),
-            item.item.winner.id,
-            if item.conflict { "!" } else { "" }
-        )
+        let mark = if item.conflict { "!" } else { "" };
+        format!("{}{}{mark}", "-".repeat(depth), item.item.winner.id)
     });
     lines.collect::<Vec<_>>().join(" ")
 }
@@ -75,7 +71,7 @@ fn a_winner_stays_with_its_parent() {
 
 /// Section 4.4.2: two endpoints put each folder into the other.
 #[test]
-fn a_cycle_is_broken_at_its_lowest_id_alone() {
+fn a_cycle_is_broken_by_the_merge_that_makes_it() {
     let (a, b, c) = (node("a", None, 0), node("b", None, 1), node("c", Some("b"), 3));
     let base = set(&[a.clone(), b.clone(), c]);
     let one = merged(&base, &set(&[moved(&a, "x", Some("b"), 0)]));
@@ -83,14 +79,9 @@ fn a_cycle_is_broken_at_its_lowest_id_alone() {
     let sum = merged(&one, &other);
     assert_eq!(shown(&sum), "a! -b --c");
     assert_eq!(sum, merged(&other, &one));
-    assert_eq!(sum[&id("a")].item.winner.updates.value(), 2, "the version stays");
     // Who has seen it tells others, and it does not change back.
     assert_eq!(shown(&merged(&one, &sum)), "a! -b --c");
     assert!(!merge_outlines(&mut sum.clone(), sum.values().cloned()));
-    // One that stands in itself, and one in what is not there.
-    let mut odd = set(&[node("s", Some("s"), 0), node("orphan", Some("nobody"), 0)]);
-    assert!(break_cycles(&mut odd));
-    assert_eq!(shown(&odd), "orphan s!");
 }
 
 /// Many items under each other, in one cycle, and below the cycle of the two highest.
@@ -113,7 +104,7 @@ fn long_ways_to_the_root_are_walked_once() {
 
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
-/// A graph of parents; items that are not in it are nobody's.
+/// A graph of parents, some of which are missing, or the item itself.
 fn graph() -> impl Strategy<Value = Set> {
     let place = (0..NAMES.len() + 2, 0..3_u32);
     proptest::collection::vec(place, 1..=NAMES.len()).prop_map(|places| {

@@ -1,5 +1,3 @@
-//! Registrations as readers send them.
-
 use super::*;
 
 const FORM: &str = "notifyProcedure=&port=8080&path=%2Fnotify%3Fa%3Db&protocol=http-post\

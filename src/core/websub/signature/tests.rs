@@ -1,5 +1,3 @@
-//! The test vectors of RFC 2202 and RFC 4231, and invalid signatures.
-
 use super::*;
 
 fn secret(text: &str) -> Secret {

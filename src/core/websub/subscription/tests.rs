@@ -1,24 +1,17 @@
-//! The life of a subscription over time.
-
 use super::*;
+use crate::model::testing::{self, at, name};
 use crate::websub::Leases;
 use proptest::prelude::*;
 
-const START: i64 = 1_795_191_605;
 const LEASE: u64 = 600;
 
-fn at(seconds: i64) -> Time {
-    Time::from_unix(START + seconds)
-}
-
 fn tick(seconds: i64) -> Option<Tick> {
-    Some(Tick::at(at(seconds)))
+    Some(testing::tick(seconds))
 }
 
 fn fresh() -> Subscription {
     let callback = Url::parse("https://reader.example/push?id=7").unwrap();
-    let news = FeedName::new("news").unwrap();
-    Subscription::new(Manner::WebSub, news, "https://g/feeds/news".into(), callback)
+    Subscription::new(Manner::WebSub, name("news"), "https://g/feeds/news".into(), callback)
 }
 
 fn wanted(told: Option<Tick>) -> CallbackPurpose {
@@ -289,13 +282,10 @@ fn topic_and_callback_are_the_key() {
         SubscriptionId::new(manner, topic, &Url::parse(callback).unwrap())
     };
     let one = (Manner::WebSub, "t", "http://a/?x");
-    let others = [
-        (Manner::RssCloud, "t", "http://a/?x"),
-        (Manner::WebSub, "t", "http://a/?y"),
-        (Manner::WebSub, "u", "http://a/?x"),
-    ];
     assert_eq!(id(one), id(one));
-    assert!(others.into_iter().all(|other| id(other) != id(one)));
+    assert_ne!(id(one), id((Manner::RssCloud, "t", "http://a/?x")));
+    assert_ne!(id(one), id((Manner::WebSub, "t", "http://a/?y")));
+    assert_ne!(id(one), id((Manner::WebSub, "u", "http://a/?x")));
 }
 
 proptest! {

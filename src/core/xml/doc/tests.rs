@@ -1,5 +1,3 @@
-//! Documents of pieces, and what is read of single ones.
-
 use super::testing::{UNITS, check, read, repaired};
 use super::*;
 use crate::model::Flaw;
