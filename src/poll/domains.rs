@@ -65,7 +65,7 @@ pub(super) fn is_polled(record: &FeedRecord) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_core::model::{FeedName, FeedSource};
+    use tidegate_core::model::testing::record;
 
     #[test]
     fn feeds_of_one_registrable_domain_or_address_have_one_owner() {
@@ -86,7 +86,7 @@ mod tests {
             ("http://10.1.2.3:81/", "10.1.2.3:81"),
             ("http://[::1]/", "[::1]:80"),
         ] {
-            let record = FeedRecord::new(FeedName::new("a").unwrap(), url, FeedSource::Api);
+            let record = FeedRecord { url: url.to_owned(), ..record("a") };
             assert_eq!(ownership_key(&record), expected, "{url}");
         }
     }

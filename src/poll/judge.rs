@@ -418,8 +418,7 @@ fn judge_with<T>(
 mod tests {
     use super::*;
     use crate::testing::double::{NOW, record, store_of};
-    use crate::testing::gateway::{Gateway, Publisher};
-    use bytes::Bytes;
+    use crate::testing::gateway::{Gateway, Publisher, document};
     use tidegate_core::model::{BodyPrints, Count};
 
     const SHARED: &str = r#"<feed xmlns="http://www.w3.org/2005/Atom"
@@ -433,19 +432,10 @@ mod tests {
         let gateway = Gateway::start(&store_of(&[]), &Publisher::new("one")).await;
         let feed = record("news");
         let observation = gateway.poller.decisions().observe(&feed, None, NOW);
-        let fetched = FetchedDocument {
-            bytes: Bytes::from_static(SHARED.as_bytes()),
-            content_type: None,
-            url: feed.url.clone(),
-            prints: BodyPrints { wire: 1, body: 1 },
-            delta: false,
-        };
-        let ledger = LedgerReader {
-            store: gateway.store.real(),
-            feed: feed.name.clone(),
-            pinned: None,
-            runtime: Handle::current(),
-        };
+        let document = document(SHARED, BodyPrints { wire: 1, body: 1 });
+        let fetched = FetchedDocument { url: feed.url.clone(), ..document };
+        let (store, runtime) = (gateway.store.real(), Handle::current());
+        let ledger = LedgerReader { store, feed: feed.name.clone(), pinned: None, runtime };
         let judged = |issued: Option<Issued>| {
             let sharing = SharingContext { issued, ..SharingContext::default() };
             ParseAndRecord::default().take_in(&observation, &fetched, &sharing, &ledger).unwrap()

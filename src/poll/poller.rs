@@ -344,13 +344,6 @@ impl Poller {
         &self.context.table.changed
     }
 
-    /// Returns the summaries of all feeds.
-    #[cfg(test)]
-    pub(crate) fn summaries(&self) -> std::collections::BTreeMap<FeedName, FeedSummary> {
-        let all = self.context.table.all().into_iter();
-        all.map(|(feed, cell)| (feed, cell.lock().summarize())).collect()
-    }
-
     /// Returns totals over all polls since the start.
     pub fn totals(&self) -> PollTotals {
         *self.context.table.totals.lock()

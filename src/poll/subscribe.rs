@@ -170,10 +170,9 @@ impl EndingCallbacks {
 mod tests {
     use super::*;
     use std::sync::{Arc, Mutex};
+    use tidegate_core::model::testing::{NOW, name};
     use tidegate_core::websub::{Discovery, subscriber};
     use tidegate_net::fetch::Called;
-
-    const NOW: Time = Time::from_unix(1_795_191_605);
 
     fn answer(status: u16, body: &'static str, location: Option<&str>) -> Called {
         let location = location.map(|to| Url::parse(to).unwrap());
@@ -237,17 +236,15 @@ mod tests {
     }
 
     fn subscription(keys: SubscriptionKeys) -> HubSubscription {
-        let found = Discovery {
-            hubs: vec!["https://hub.example/".to_owned()],
-            topic: "https://news.example/feed".to_owned(),
-        };
+        let hubs = vec!["https://hub.example/".to_owned()];
+        let found = Discovery { hubs, topic: "https://news.example/feed".to_owned() };
         let callbacks = "https://gateway.example/websub/callback";
         subscriber::begin(&found, keys, callbacks, None, NOW)
     }
 
     #[test]
     fn keys_are_long_and_never_the_same_and_never_shown() {
-        let feed = FeedName::new("news").unwrap();
+        let feed = name("news");
         let (one, other) = (mint(&feed).unwrap(), mint(&feed).unwrap());
         assert_eq!(feed_of_token(&one.token), Some(feed));
         assert!(one.token != other.token && one.secret != other.secret);
@@ -263,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_hub_that_was_given_no_secret_needs_no_signature() {
-        let feed = FeedName::new("news").unwrap();
+        let feed = name("news");
         for (secret, is_believed) in [("", true), ("hush", false)] {
             let keys = SubscriptionKeys { token: "token".to_owned(), secret: secret.to_owned() };
             let subscription = Some(Box::new(subscription(keys)));

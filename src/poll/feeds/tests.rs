@@ -1,28 +1,19 @@
-//! The status of feeds.
-
 use super::*;
-use tidegate_core::model::{EventKind, FeedSource};
+use tidegate_core::model::EventKind;
+use tidegate_core::model::testing::{at, record};
 use tidegate_status::FetchBlame;
 
 const DAY: i64 = 86_400;
 
-fn at(seconds: i64) -> Time {
-    Time::from_unix(1_795_000_000 + seconds)
-}
-
 fn feed() -> FeedPolling {
-    let name = FeedName::new("news").unwrap();
-    let record = FeedRecord::new(name, "http://a.example/", FeedSource::Api);
+    let record = record("news");
     let memory = FeedMemory::new(&record, at(0));
     FeedPolling::new(Arc::new(record), memory)
 }
 
 fn polled(entry: &mut FeedPolling, at: Time, failure: Option<&str>) {
-    let failure = failure.map(|error| PollFailure {
-        error: error.to_owned(),
-        blame: FetchBlame::Upstream,
-        status: None,
-    });
+    let (blame, status) = (FetchBlame::Upstream, None);
+    let failure = failure.map(|error| PollFailure { error: error.to_owned(), blame, status });
     let failures = &mut entry.memory.state.failures;
     *failures = if failure.is_some() { *failures + 1 } else { 0 };
     let outcome = if failure.is_some() { PollEnding::Failed } else { PollEnding::Unchanged };
@@ -83,8 +74,10 @@ fn quiet(n: u32) -> FinishedPoll {
     }
 }
 
-fn loud(n: u32) -> FinishedPoll {
-    FinishedPoll {
+#[test]
+fn the_newest_polls_come_back_as_they_were() {
+    let mut log = PollLog::default();
+    let loud = |n: u32| FinishedPoll {
         outcome: PollEnding::Changed,
         committed: true,
         is_apart: true,
@@ -92,12 +85,7 @@ fn loud(n: u32) -> FinishedPoll {
         counts: BTreeMap::from([(EventKind::Created, 2)]),
         notes: vec![format!("note {n}")],
         ..quiet(n)
-    }
-}
-
-#[test]
-fn the_newest_polls_come_back_as_they_were() {
-    let mut log = PollLog::default();
+    };
     let note = |n: u32| if n.is_multiple_of(3) { loud(n) } else { quiet(n) };
     for n in 0..52 {
         log.push(note(n));
@@ -112,9 +100,8 @@ fn the_newest_polls_come_back_as_they_were() {
 #[test]
 fn usual_polls_take_a_few_bytes_and_clocks_may_leap() {
     let mut log = PollLog::default();
-    let at = |n: u32| Time::from_unix(1_795_191_605 + 660 * i64::from(n));
     let usual = |at| FinishedPoll { at, asked_for: false, ..quiet(0) };
-    (0..100).for_each(|n| log.push(usual(at(n))));
+    (0..100).for_each(|n| log.push(usual(at(660 * n))));
     assert!(log.polls.capacity() <= 160, "{}", log.polls.capacity());
     for leap in [i64::MAX, i64::MIN, 0] {
         let took = Duration::MAX;

@@ -5,20 +5,16 @@ use crate::host_queue::HostQueue;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::clock::{Clock, ManualClock};
-use tidegate_core::model::{EndpointId, Time};
+use tidegate_core::model::EndpointId;
+pub(super) use tidegate_core::model::testing::NOW;
 use tidegate_core::websub::Leases;
 use tidegate_net::fetch::{AllowPrivate, Call};
 use tidegate_store::Store;
 
-pub(super) const NOW: Time = Time::from_unix(1_795_191_605);
-
 impl Default for HubSettings {
     fn default() -> Self {
-        let leases = Leases {
-            usual: Duration::from_secs(10 * 86_400),
-            least: Duration::from_secs(300),
-            most: Duration::from_secs(30 * 86_400),
-        };
+        let day = Duration::from_secs(86_400);
+        let leases = Leases { usual: 10 * day, least: Duration::from_secs(300), most: 30 * day };
         let private_callbacks = AllowPrivate::No;
         Self { leases, subscriptions: 100_000, per_host: 10_000, private_callbacks }
     }

@@ -1,14 +1,14 @@
 use super::*;
 use crate::testing::{double::hold, gateway};
-use tidegate_core::model::{FeedName, FeedSource, Format};
+use tidegate_core::model::Format;
+use tidegate_core::model::testing::{self, NOW};
 use tidegate_net::fetch::FetchAnswer;
 
-const NOW: Time = Time::from_unix(1_795_191_605);
-const URL: &str = "http://a.example/";
+const URL: &str = "http://news.example/feed";
 const PRINTS: BodyPrints = BodyPrints { wire: 1, body: 2 };
 
 fn record() -> FeedRecord {
-    FeedRecord::new(FeedName::new("news").unwrap(), URL, FeedSource::File)
+    testing::record("news")
 }
 
 fn state() -> FeedState {
@@ -100,10 +100,8 @@ fn validators_of_who_has_credentials_are_theirs_and_are_not_written_down() {
         let given = Validators { credentials_id, ..fetched().validators };
         memory.note_answer(&Fetched { validators: given, ..fetched() }, true, NOW);
         let validators = validators(&mut memory, NOW);
-        assert_eq!(
-            (validators.etag.as_deref(), validators.credentials_id),
-            (Some("e"), credentials_id)
-        );
+        let sent = (validators.etag.as_deref(), validators.credentials_id);
+        assert_eq!(sent, (Some("e"), credentials_id));
         let written = memory.write(NOW);
         assert_eq!((written.etag.is_some(), written.body.is_some()), (is_written, is_written));
         assert_eq!(memory.state.etag.as_deref(), Some("e"), "this program goes on with it");
@@ -114,8 +112,7 @@ fn validators_of_who_has_credentials_are_theirs_and_are_not_written_down() {
 fn refreshes_are_spread_after_a_restart() {
     let mut early = 0;
     for n in 0..200 {
-        let mut feed = record();
-        feed.name = FeedName::new(&format!("feed{n}")).unwrap();
+        let feed = testing::record(&format!("feed{n}"));
         let mut poll = FeedMemory::new(&feed, NOW).write(NOW);
         poll.refreshed = Some(NOW.minus(REFRESH_EVERY * 30));
         poll.etag = Some("e".into());

@@ -1,5 +1,3 @@
-//! Host lines, paces and pauses.
-
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -48,28 +46,6 @@ fn one_at_a_time_and_a_pause_between() {
 }
 
 #[test]
-fn hosts_do_not_wait_for_each_other_but_for_room() {
-    let (mut polite, now) = (lines(2), Instant::now());
-    for (who, address) in [("a", A), ("b", "https://b.example/"), ("c", "https://c.example/")] {
-        polite.enqueue(who, address, HostRank::Usual, now);
-    }
-    assert_eq!(next(&mut polite, now), Some("a"));
-    assert_eq!(next(&mut polite, now), Some("b"));
-    assert_eq!(next(&mut polite, now), None);
-    finish(&mut polite, A, now);
-    assert_eq!(next(&mut polite, now), Some("c"));
-}
-
-#[test]
-fn a_request_out_of_turn_counts_for_the_pause() {
-    let (mut polite, now) = (lines(2), Instant::now());
-    polite.note_request(A, now);
-    polite.enqueue("one", A, HostRank::Usual, now);
-    assert_eq!(next(&mut polite, now), None);
-    assert_eq!(next(&mut polite, now + SECOND), Some("one"));
-}
-
-#[test]
 fn who_waits_no_more_costs_nobody_the_turn() {
     let (mut polite, now) = (lines(2), Instant::now());
     for who in ["gone", "gone", "one", "gone"] {
@@ -81,49 +57,17 @@ fn who_waits_no_more_costs_nobody_the_turn() {
     assert!(polite.lines.is_empty());
 }
 
+/// How hosts are grouped is shown in `domains.rs`.
 #[test]
-fn hosts_that_nobody_waits_for_are_forgotten() {
-    let (mut polite, now) = (lines(1), Instant::now());
-    for n in 0..1000 {
-        let address = format!("https://host{n}.example/");
-        polite.enqueue("x", &address, HostRank::Usual, now);
-        assert_eq!(next(&mut polite, now), Some("x"));
-        finish(&mut polite, &address, now);
+fn hosts_differ_by_domain_and_own_ones_by_port_without_a_pause() {
+    let rules = HostRules { allow_private: AllowPrivate::All, ..rules() };
+    for (url, name, full, spacing) in [
+        ("http://127.0.0.1:8081/x", "127.0.0.1:8081", "127.0.0.1:8081", Duration::ZERO),
+        ("https://u:p@A.Example.org.:8443/x", "example.org", "a.example.org", SECOND),
+    ] {
+        let host = rules.host(url);
+        assert_eq!((&*host.name, &*host.full, host.pace.spacing), (name, full, spacing));
     }
-    assert_eq!(next(&mut polite, now + SECOND), None);
-    assert_eq!((polite.lines.len(), polite.free.len()), (0, 0));
-}
-
-#[test]
-fn own_hosts_are_owed_no_pause_and_differ_by_port() {
-    let own = HostRules { allow_private: AllowPrivate::All, ..rules() };
-    let host = own.host("http://127.0.0.1:8081/x");
-    assert_eq!((&*host.name, host.pace.spacing), ("127.0.0.1:8081", Duration::ZERO));
-    let stranger = own.host("https://u:p@Example.org.:8443/x");
-    assert_eq!((&*stranger.name, stranger.pace.spacing), ("example.org", SECOND));
-    assert_eq!(rules().host("http://127.0.0.1/").name.as_ref(), "127.0.0.1:80");
-}
-
-#[test]
-fn names_of_one_registrable_domain_are_one_host() {
-    let of = |url: &str| rules().host(url);
-    for url in ["https://a.news.co.uk/", "https://b.news.co.uk:81/x", "https://news.co.uk./"] {
-        assert_eq!(of(url).name.as_ref(), "news.co.uk", "{url}");
-    }
-    assert_eq!(of("https://a.news.co.uk/").full.as_ref(), "a.news.co.uk");
-    // Below a private suffix, each name belongs to somebody else.
-    assert_eq!(of("https://a.github.io/").name.as_ref(), "a.github.io");
-    assert_eq!(of("https://x.b.github.io/").name.as_ref(), "b.github.io");
-    // An IP address has no registrable domain.
-    assert_eq!(of("http://93.184.216.34/").name.as_ref(), "93.184.216.34");
-    // All of these names share one line.
-    let (mut polite, now) = (lines(9), Instant::now());
-    polite.enqueue("one", "https://a.news.co.uk/", HostRank::Usual, now);
-    polite.enqueue("two", "https://b.news.co.uk/", HostRank::Usual, now);
-    assert_eq!(next(&mut polite, now), Some("one"));
-    finish(&mut polite, "https://a.news.co.uk/", now);
-    assert_eq!(next(&mut polite, now), None);
-    assert_eq!(next(&mut polite, now + SECOND), Some("two"));
 }
 
 #[test]
@@ -180,10 +124,8 @@ fn an_operator_may_say_how_a_host_is_asked() {
     assert_eq!((own.name.as_ref(), own.pace), ("feeds.news.co.uk", pace));
     assert_eq!(of("https://x.feeds.news.co.uk/").name.as_ref(), "feeds.news.co.uk");
     let other = of("https://www.news.co.uk/");
-    assert_eq!(
-        (&*other.name, other.pace.spacing, other.listed_spacing),
-        ("news.co.uk", 5 * SECOND, 5 * SECOND)
-    );
+    assert_eq!((&*other.name, other.pace.spacing), ("news.co.uk", 5 * SECOND));
+    assert_eq!(other.listed_spacing, 5 * SECOND);
     let below = of("https://a.github.io/");
     assert_eq!((&*below.name, below.pace.spacing), ("a.github.io", 7 * SECOND));
     assert_eq!(of("https://else.example/").pace.spacing, SECOND);
@@ -346,11 +288,6 @@ fn a_host_speaks_for_itself_and_two_for_their_domain() {
     assert_eq!(pauses.left(&paused_host("b.news.example"), late + minutes(2)), Some(minutes(20)));
     assert_eq!(pauses.left(&paused_host("c.news.example"), late + minutes(22)), None);
     assert_eq!(pauses.left(&paused_host("news.other.example"), late), None);
-}
-
-#[test]
-fn a_pause_is_no_longer_than_a_day() {
-    let (mut pauses, now) = (Pauses::default(), Instant::now());
-    pauses.note_pause(&paused_host("a.example"), MAX_HOST_PAUSE * 9, now);
-    assert_eq!(pauses.left(&paused_host("a.example"), now), Some(MAX_HOST_PAUSE));
+    pauses.note_pause(&paused_host("a.example"), MAX_HOST_PAUSE * 9, late);
+    assert_eq!(pauses.left(&paused_host("a.example"), late), Some(MAX_HOST_PAUSE));
 }

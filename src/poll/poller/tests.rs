@@ -1,5 +1,3 @@
-//! Pushes while the polling task is busy, and the permits of ageing.
-
 use super::*;
 use crate::memory::FeedMemory;
 use crate::permits::LARGE_ENTRIES;
@@ -31,9 +29,8 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
     }
     let signature = Secret::new("secret").unwrap().sign(b"news");
     let push = async |feed: &str| {
-        poller
-            .pushed(&format!("token.{feed}"), Some(signature.clone()), Bytes::from_static(b"news"))
-            .await
+        let (token, body) = (format!("token.{feed}"), Bytes::from_static(b"news"));
+        poller.pushed(&token, Some(signature.clone()), body).await
     };
     for (feed, expected) in [("ash", PushResult::Disbelieved), ("unsigned", PushResult::Taken)] {
         assert_eq!(poller.pushed(&format!("token.{feed}"), None, Bytes::new()).await, expected);

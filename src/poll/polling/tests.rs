@@ -1,28 +1,24 @@
 use super::*;
 use crate::testing::double::{name, record, store_of};
 use crate::testing::gateway::{Gateway, Publisher, eventually, fetched};
-use tidegate_core::model::{FeedName, FeedOptions, FeedSource, ListMember, MemberStanding};
+use tidegate_core::model::{FeedOptions, ListMember, MemberStanding};
 use tidegate_status::WalkOrder;
 
+const CONFIGURED: &str = "https://news.example/configured";
+
 fn feed(secret: Option<bool>) -> FeedRecord {
-    FeedRecord {
-        options: FeedOptions { secret, ..FeedOptions::default() },
-        ..FeedRecord::new(
-            FeedName::new("news").unwrap(),
-            "https://news.example/configured",
-            FeedSource::Api,
-        )
-    }
+    let (options, url) = (FeedOptions { secret, ..FeedOptions::default() }, CONFIGURED.to_owned());
+    FeedRecord { options, url, ..record("news") }
 }
 
 fn not_modified(own: &str) -> Fetched {
     let links = HubLinks { hubs: vec!["https://hub.example/".into()], own: Some(own.into()) };
-    Fetched { links, ..fetched("https://news.example/configured", FetchAnswer::NotModified) }
+    Fetched { links, ..fetched(CONFIGURED, FetchAnswer::NotModified) }
 }
 
 #[test]
 fn no_hub_is_told_of_a_feed_that_is_secret_whatever_address_it_gives_itself() {
-    for own in ["https://news.example/configured", "https://news.example/letters/marion"] {
+    for own in [CONFIGURED, "https://news.example/letters/marion"] {
         let told = |secret| find_hub(&feed(secret), &not_modified(own), &HubLinks::default());
         assert_eq!(told(None).unwrap().topic, own);
         assert_eq!(told(Some(false)).unwrap().topic, own);

@@ -9,21 +9,12 @@ use crate::{Bounds, HostQueue, HostRules, PollSettings, PollerConfig};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::clock::{Clock, ManualClock};
+pub use tidegate_core::model::testing::{NOW, hold, name, record};
 use tidegate_core::model::*;
 use tidegate_judge::archive;
 use tidegate_net::fetch::Services;
 use tidegate_store::Store;
 use tokio_util::sync::CancellationToken;
-
-pub const NOW: Time = Time::from_unix(1_795_191_605);
-
-pub fn name(text: &str) -> FeedName {
-    FeedName::new(text).unwrap()
-}
-
-pub fn record(feed: &str) -> FeedRecord {
-    FeedRecord::new(name(feed), format!("http://{feed}.example/feed"), FeedSource::Api)
-}
 
 pub fn store_of(feeds: &[&str]) -> Arc<ScriptedStore> {
     let store = ScriptedStore::new("here", Arc::new(ManualClock::at(NOW)));
@@ -91,20 +82,5 @@ pub fn event(kind: EventKind, tick: Option<Tick>) -> Event {
         reason: "because".into(),
         at: NOW,
         seen_gone: None,
-    }
-}
-
-pub fn hold(since: Time) -> Hold {
-    Hold {
-        reason: "it is empty".into(),
-        kind: "empty".into(),
-        since,
-        row_since: since,
-        observations: 1,
-        documents: 1,
-        body: 0,
-        source: 0,
-        kept: 0,
-        decision: None,
     }
 }

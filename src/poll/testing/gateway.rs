@@ -64,19 +64,16 @@ impl Publisher {
     }
 
     pub fn services(self: &Arc<Self>) -> Services {
-        Services { fetch: self.fetch(), call: no_calls(), passing: Passing::default() }
-    }
-
-    pub fn fetch(self: &Arc<Self>) -> Fetch {
         let publisher = Arc::clone(self);
-        Fetch::new(tower::service_fn(move |request: FetchRequest| {
+        let fetch = Fetch::new(tower::service_fn(move |request: FetchRequest| {
             let publisher = Arc::clone(&publisher);
             async move {
                 publisher.asked.lock().unwrap().push(request.clone());
                 publisher.gate.acquire().await.unwrap().forget();
                 publisher.reply(&request)
             }
-        }))
+        }));
+        Services { fetch, call: no_calls(), passing: Passing::default() }
     }
 
     /// Returns services that fetch by `answer` instead.
@@ -107,13 +104,9 @@ impl Publisher {
         } else if request.known_wire == Some(print) && !text.contains("delta") {
             FetchAnswer::Same
         } else {
-            FetchAnswer::Document(FetchedDocument {
-                bytes: Bytes::from_static(text.as_bytes()),
-                content_type: None,
-                url: request.url.clone(),
-                prints: BodyPrints { wire: print, body: xxh3_128(text.trim().as_bytes()) },
-                delta: text.contains("delta"),
-            })
+            let prints = BodyPrints { wire: print, body: xxh3_128(text.trim().as_bytes()) };
+            let delta = text.contains("delta");
+            FetchAnswer::Document(FetchedDocument { delta, ..document(text, prints) })
         };
         Ok(Fetched {
             status: if known { 304 } else { 200 },
@@ -124,6 +117,7 @@ impl Publisher {
                 credentials_id: 0,
             },
             moved_to: text.contains("moved").then(|| "http://new.example/".to_owned()),
+            freshness: text.contains("fresh").then_some(Duration::from_secs(3600)),
             wire_bytes: if known { 0 } else { text.len() as u64 },
             ..fetched(&request.url, answer)
         })
@@ -134,9 +128,14 @@ pub const fn status_error(code: u16, retry_after: Option<Duration>) -> FetchErro
     FetchError::Status { code, retry_after, redirected_to: None, says: None }
 }
 
-pub fn whole_document(bytes: impl Into<Bytes>, prints: BodyPrints) -> FetchAnswer {
+/// Creates a document of an address that is set later.
+pub fn document(bytes: impl Into<Bytes>, prints: BodyPrints) -> FetchedDocument {
     let (bytes, content_type, url) = (bytes.into(), None, String::new());
-    FetchAnswer::Document(FetchedDocument { bytes, content_type, url, prints, delta: false })
+    FetchedDocument { bytes, content_type, url, prints, delta: false }
+}
+
+pub fn whole_document(bytes: impl Into<Bytes>, prints: BodyPrints) -> FetchAnswer {
+    FetchAnswer::Document(document(bytes, prints))
 }
 
 /// Creates a successful answer of `url` without any metadata.

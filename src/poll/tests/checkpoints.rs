@@ -1,7 +1,4 @@
-//! Checkpoints to a slow database.
-
 use super::*;
-use crate::permits::{Attempts, LARGE_ENTRIES};
 use crate::testing::owners::{gateway, live};
 use tidegate_core::model::Attempt;
 
@@ -43,25 +40,6 @@ async fn polling_goes_on_while_what_it_remembers_is_being_stored_and_a_stop_wait
     gate.add_permits(9);
     stopping.await.unwrap();
     assert_eq!((etag("a").as_deref(), store.begun()), (Some("3"), 3));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_mark_that_is_being_stored_counts_as_unwritten() {
-    let store = store_of(&["a"]);
-    let (attempts, feed) = (Arc::new(Attempts::new(store.real())), name("a"));
-    attempts.begin(&feed, LARGE_ENTRIES + 1, NOW).await.unwrap().unwrap();
-    attempts.close();
-    let gate = store.hold_notes();
-    let flushing = tokio::spawn({
-        let attempts = Arc::clone(&attempts);
-        async move { attempts.flush().await }
-    });
-    a_while().await;
-    assert!(attempts.has_unwritten());
-    gate.add_permits(1);
-    assert!(flushing.await.unwrap());
-    assert!(!attempts.has_unwritten());
-    assert!(store.stored_attempts().is_empty());
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,3 @@
-//! When the hub of a feed is asked.
-
 use super::*;
 use crate::testing::idle::CALLBACKS;
 use bytes::Bytes;
@@ -122,6 +120,39 @@ impl Subscribed {
         let text = |it: &CallRequest| String::from_utf8(it.sent.body.to_vec()).unwrap();
         self.asked.lock().unwrap().iter().map(text).collect()
     }
+}
+
+fn failures(gateway: &Gateway) -> Option<u32> {
+    gateway.status().hub.map(|hub| hub.subscription.failures)
+}
+
+/// Starts a gateway whose feed names this hub at its own host, which has failed once.
+async fn failing(call: Call) -> Gateway {
+    let (store, publisher) = (store_of(&["news"]), Publisher::new("hub"));
+    store.edit_record("news", |it| it.url = "https://hub.example/feed".to_owned());
+    let services = Services { call, ..with_hub(&publisher).0 };
+    let gateway = start(&store, &publisher, services, 0).await;
+    eventually(|| failures(&gateway) == Some(1)).await;
+    gateway
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hub_speaks_for_its_host() {
+    let gateway = failing(Call::new(tower::service_fn(|_: CallRequest| async {
+        let retry_after = Some(Duration::from_secs(5000));
+        Ok(Called { status: 503, whole: true, retry_after, ..Called::default() })
+    })))
+    .await;
+    gateway.clock.set(gateway.status().next.unwrap().at);
+    eventually(|| pauses::is_put_off(&gateway, "news", 5000)).await;
+    assert_eq!(gateway.publisher.requests(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_to_a_hub_that_panics_is_made_again() {
+    let gateway = failing(no_calls()).await;
+    gateway.clock.set(gateway.status().hub.unwrap().subscription.next);
+    eventually(|| failures(&gateway) == Some(2)).await;
 }
 
 #[tokio::test(start_paused = true)]

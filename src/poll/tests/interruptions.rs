@@ -1,10 +1,8 @@
-//! Interruptions of feeds, across restarts and pauses.
-
 use super::*;
 use InterruptionKind::{Failed, Held};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tidegate_core::model::{FeedRecord, Interruption, InterruptionKind};
-use tidegate_net::fetch::{Fetched, Services};
+use tidegate_net::fetch::Fetched;
 
 fn fails(gateway: &Gateway) {
     gateway.publisher.fails(status_error(503, None));
@@ -83,21 +81,19 @@ async fn a_pause_forgets_neither_polls_nor_interruptions() {
     assert_eq!(gateway.poller.status(&name("news")), None);
 }
 
-/// Services whose fetches succeed with a reader's answer while `is_from_reader`, and fail with 403 otherwise.
-fn refusing(publisher: &Arc<Publisher>, is_from_reader: &Arc<AtomicBool>) -> Services {
-    let is_from_reader = Arc::clone(is_from_reader);
-    publisher.services_by(move |publisher, request| match is_from_reader.load(Ordering::SeqCst) {
-        true => Ok(Fetched { is_from_reader: true, ..publisher.reply(request)? }),
-        false => Err(status_error(403, None)),
-    })
-}
-
 /// Otherwise the site would be polled at full pace, and its refusal would stay hidden.
 #[tokio::test]
 async fn what_a_reader_was_answered_leaves_failures_and_their_backoff_as_they_are() {
     let (store, publisher) = (store_of(&["news"]), Publisher::new("one"));
+    // The site refuses the gateway, and answers a reader whose request is passed on.
     let is_from_reader = Arc::new(AtomicBool::new(true));
-    let services = refusing(&publisher, &is_from_reader);
+    let passes = Arc::clone(&is_from_reader);
+    let services = publisher.services_by(move |publisher, request| {
+        let is_from_reader = passes.load(Ordering::SeqCst);
+        let answer =
+            if is_from_reader { publisher.reply(request) } else { Err(status_error(403, None)) };
+        Ok(Fetched { is_from_reader, ..answer? })
+    });
     let gateway = Gateway::with_client(&store, &publisher, services).await;
     gateway.polls("news", 1).await;
     let status = gateway.status();

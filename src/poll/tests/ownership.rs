@@ -14,7 +14,8 @@ fn owned(by: &Gateways) -> Vec<String> {
 }
 
 fn known(gateway: &Gateway) -> Vec<String> {
-    gateway.poller.summaries().keys().map(ToString::to_string).collect()
+    let is_known = |feed: &&str| gateway.poller.summary(&name(feed)).is_some();
+    FEEDS.into_iter().filter(is_known).map(str::to_owned).collect()
 }
 
 /// Two live gateways on one store, each with its own feeds.

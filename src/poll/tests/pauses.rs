@@ -1,10 +1,7 @@
-//! Pauses that hosts ask for, and host lines across changes of the configuration.
-
 use super::*;
 use std::sync::Mutex;
 use tidegate_core::model::{FeedRecord, WalkStanding};
-use tidegate_core::websub::HubLinks;
-use tidegate_net::fetch::{Call, CallRequest, Called, Fetched, Services};
+use tidegate_net::fetch::Fetched;
 
 const HOST: &str = "http://all.example";
 
@@ -28,10 +25,6 @@ fn next(gateway: &Gateway, feed: &str) -> ScheduledPoll {
 pub(super) fn is_put_off(gateway: &Gateway, feed: &str, until: u64) -> bool {
     let next = gateway.poller.status(&name(feed)).unwrap().next;
     next.is_some_and(|next| next.at >= later(until) && next.reason.contains("asked for a pause"))
-}
-
-async fn a_while() {
-    tokio::time::sleep(Duration::from_secs(60)).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -203,97 +196,26 @@ async fn the_host_that_answered_has_the_pause() {
     eventually(|| is_put_off(&gateway, "other", 7200)).await;
 }
 
-/// Starts a gateway with a feed that names a hub, after the first request to the hub.
-async fn with_hub(publisher: &Arc<Publisher>, call: Call) -> Gateway {
-    let services = publisher.services_by(|publisher, request| {
-        let links = HubLinks { hubs: vec![format!("{HOST}/hub")], own: Some(request.url.clone()) };
-        Ok(Fetched { links, ..publisher.note_and_reply(request)? })
-    });
-    let services = Services { call, ..services };
-    let gateway = Gateway::with_client(&store(&["news"]), publisher, services.clone()).await;
-    gateway.polls("news", 1).await;
-    let reach = Reach {
-        callbacks: "https://gate.example/websub/callback".to_owned(),
-        own_hosts: false,
-        http_secrets: true,
-    };
-    let settings = PollSettings { reach: Some(reach), ..PollSettings::default() };
-    gateway.poller.reconfigure(settings, services).await.unwrap();
-    gateway.poll().await;
-    eventually(|| hub_failures(&gateway) == Some(1)).await;
-    gateway
-}
-
-fn hub_failures(gateway: &Gateway) -> Option<u32> {
-    gateway.status().hub.map(|hub| hub.subscription.failures)
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_hub_speaks_for_its_host() {
-    let publisher = Publisher::new("one");
-    let call = Call::new(tower::service_fn(|_: CallRequest| async {
-        let retry_after = Some(Duration::from_secs(5000));
-        Ok(Called { status: 503, whole: true, retry_after, ..Called::default() })
-    }));
-    let gateway = with_hub(&publisher, call).await;
-    gateway.clock.set(next(&gateway, "news").at);
-    eventually(|| is_put_off(&gateway, "news", 5000)).await;
-    assert_eq!(publisher.requests(), 2);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_request_to_a_hub_that_panics_is_made_again() {
-    let publisher = Publisher::new("one");
-    let gateway = with_hub(&publisher, no_calls()).await;
-    let again = gateway.status().hub.unwrap().subscription.next;
-    gateway.clock.set(again);
-    eventually(|| hub_failures(&gateway) == Some(2)).await;
-}
-
-/// Settings with this pace of the host of all feeds.
-fn paced(pace: Pace) -> PollSettings {
-    let settings = PollSettings::default();
-    let paces = Arc::new([("all.example".to_owned(), pace)].into());
-    PollSettings { hosts: HostRules { paces, ..settings.hosts.clone() }, ..settings }
-}
-
-#[tokio::test(start_paused = true)]
-async fn feeds_that_wait_in_a_line_take_the_pace_of_a_reload() {
-    let publisher = Publisher::gated("one");
-    let gateway = Gateway::start(&store(&["one", "two", "three"]), &publisher).await;
-    eventually(|| publisher.requests() == 1).await;
-    let paced = |spacing, parallel| paced(Pace { spacing, parallel });
-    let slow = paced(Duration::from_secs(3600), 1);
-    gateway.poller.reconfigure(slow, publisher.services()).await.unwrap();
-    publisher.release(1);
-    eventually(|| gateway.poller.totals().polls() == 1).await;
-    a_while().await;
-    assert_eq!(publisher.requests(), 1, "an hour apart");
-    let quick = paced(Duration::ZERO, 2);
-    gateway.poller.reconfigure(quick, publisher.services()).await.unwrap();
-    eventually(|| publisher.requests() == 3).await;
-    publisher.release(2);
-    eventually(|| gateway.poller.totals().polls() == 3).await;
-}
-
 /// SUP documents skip the line, but wait during a pause.
 #[tokio::test(start_paused = true)]
 async fn a_sup_document_waits_for_its_host() {
     const SUP: &str = "http://all.example/sup.json";
-    let (publisher, looks) = (Publisher::new("one"), Arc::new(Mutex::new(0)));
-    let counted = Arc::clone(&looks);
-    let services = publisher.services_by(move |publisher, request| {
-        if request.url == SUP {
-            *counted.lock().unwrap() += 1;
-            return Err(busy(3600));
-        }
+    let publisher = Publisher::new("one");
+    let services = publisher.services_by(|publisher, request| {
+        let fetched = publisher.note_and_reply(request);
         let announced = tidegate_core::sup::in_header(&format!("{SUP}#news"));
-        Ok(Fetched { announced, ..publisher.note_and_reply(request)? })
+        if request.url == SUP { Err(busy(3600)) } else { Ok(Fetched { announced, ..fetched? }) }
     });
+    // How often the document and the feed were asked for.
+    let asked = || {
+        let asked = publisher.asked.lock().unwrap();
+        let looks = asked.iter().filter(|request| request.url == SUP).count();
+        (looks, asked.len() - looks)
+    };
     let gateway = Gateway::with_client(&store(&["news"]), &publisher, services).await;
     gateway.polls("news", 1).await;
     // Its answer pauses the host,
-    eventually(|| *looks.lock().unwrap() == 1).await;
+    eventually(|| asked().0 == 1).await;
     gateway.clock.set(next(&gateway, "news").at);
     eventually(|| is_put_off(&gateway, "news", 3600)).await;
     // and another answer of that host delays the document.
@@ -301,9 +223,9 @@ async fn a_sup_document_waits_for_its_host() {
     publisher.fails(busy(7200));
     gateway.poll().await;
     tokio::time::sleep(Duration::from_secs(3600)).await;
-    assert_eq!((*looks.lock().unwrap(), publisher.requests()), (1, 2));
+    assert_eq!(asked(), (1, 2));
     tokio::time::sleep(Duration::from_secs(3700)).await;
-    assert_eq!(*looks.lock().unwrap(), 2);
+    assert_eq!(asked().0, 2);
 }
 
 /// Feeds of different hosts that redirect to one host wait in the line of that one.
@@ -321,8 +243,11 @@ async fn a_poll_that_is_asked_for_counts_at_the_host_that_answered_last() {
     gateway.polls("one", 1).await;
     gateway.polls("two", 1).await;
     // Reconfiguring recomputes the line of each feed.
-    let settings = paced(Pace { spacing: Duration::from_secs(3600), parallel: 1 });
-    gateway.poller.reconfigure(settings, services).await.unwrap();
+    let pace = Pace { spacing: Duration::from_secs(3600), parallel: 1 };
+    let paces = Arc::new([("all.example".to_owned(), pace)].into());
+    let settings = PollSettings::default();
+    let hosts = HostRules { paces, ..settings.hosts.clone() };
+    gateway.poller.reconfigure(PollSettings { hosts, ..settings }, services).await.unwrap();
     gateway.poller.poll_now(&name("one")).await.unwrap();
     gateway.clock.set(next(&gateway, "two").at);
     a_while().await;

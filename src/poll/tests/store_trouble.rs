@@ -1,5 +1,3 @@
-//! Polling while the store accepts nothing.
-
 use super::*;
 use tidegate_store::StoreStop;
 

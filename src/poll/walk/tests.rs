@@ -1,11 +1,9 @@
-//! How walks continue and end.
-
 use super::*;
 use ArchiveLayout::{Archives, Numbered, Pages};
 use proptest::prelude::*;
+use tidegate_core::model::testing::NOW;
 use tidegate_format::parse::{self, Limits};
 
-const NOW: Time = Time::from_unix(1_795_191_605);
 const FEED: &str = "https://pub.example/feed";
 
 fn links(head: &str, entries: &[&str], url: &str, trail: Option<ArchiveLayout>) -> ArchiveLinks {
@@ -75,12 +73,8 @@ fn set(trail: ArchiveLayout, next: &str) -> Backfill {
 }
 
 fn to(trail: ArchiveLayout, next: &str, entries_hash: u64) -> ArchiveLinks {
-    ArchiveLinks {
-        older: Some((trail, next.to_owned())),
-        entries_hash,
-        has_entries: true,
-        gone: vec![8],
-    }
+    let older = Some((trail, next.to_owned()));
+    ArchiveLinks { older, entries_hash, has_entries: true, gone: vec![8] }
 }
 
 #[test]

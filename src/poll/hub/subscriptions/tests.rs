@@ -1,20 +1,15 @@
-//! The table of subscriptions: limits, due calls, and unwritten changes while the store fails.
-
 use super::entries::{UNVERIFIED, UNVERIFIED_PER_HOST};
 use super::*;
+use tidegate_core::model::testing::{self, at, name};
 
 const TOPIC: &str = "https://gate.example/feeds/news";
 
-fn at(seconds: i64) -> Time {
-    Time::from_unix(1_795_191_605 + seconds)
-}
-
 fn tick(seconds: i64) -> Option<Tick> {
-    Some(Tick::at(at(seconds)))
+    Some(testing::tick(seconds))
 }
 
 fn news() -> FeedName {
-    FeedName::new("news").unwrap()
+    name("news")
 }
 
 fn request(intent: Intent, callback: &str, lease: Option<u64>) -> HubRequest {
@@ -92,7 +87,7 @@ fn what_is_settled_comes_back_and_what_changed_while_it_was_written_is_written_a
     assert_eq!((again.count().active, again.feeds()), (1, vec![news()]));
     again.note_tick(&news(), tick(5), at(5));
     assert_eq!(again.due(at(5), |_| true).len(), 1);
-    assert!(again.list(FeedName::new("other").ok().as_ref(), 9).is_empty());
+    assert!(again.list(Some(&name("other")), 9).is_empty());
 }
 
 #[test]

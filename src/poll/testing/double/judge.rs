@@ -1,5 +1,3 @@
-//! A judge controlled by keywords in the document.
-
 use super::{event, hold, state};
 use crate::{DocumentJudge, JudgeError, Judged, LedgerReader, SharingContext};
 use std::sync::Mutex;
@@ -94,9 +92,6 @@ fn change(observation: &Observation<'_>, prints: BodyPrints, kind: EventKind) ->
     let state = state(observation.snapshot, prints, observation.now);
     let base = observation.snapshot.map_or(Revision(0), |snapshot| snapshot.state.revision);
     let (tick, events) = (state.tick, vec![event(kind, state.tick)]);
-    Change {
-        tick,
-        events,
-        ..Change::of_state(observation.feed.clone(), base, observation.now, state)
-    }
+    let change = Change::of_state(observation.feed.clone(), base, observation.now, state);
+    Change { tick, events, ..change }
 }
