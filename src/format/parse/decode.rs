@@ -435,68 +435,52 @@ mod tests {
     }
 
     #[test]
-    fn a_feed_stays_what_it_was_read_as_though_some_bytes_are_bad() {
-        let limits = Limits::default();
-        let read = |bytes: &[u8], charset, is_firm| {
-            let before = Some(Before { charset, is_firm });
-            let decoded = decode_as(bytes, None, before, &limits).unwrap();
-            let is_bad = decoded.flaws.contains(Flaw::Bytes);
-            (decoded.text.into_owned(), decoded.encoding, is_bad)
-        };
+    fn a_feed_stays_what_it_was_read_as_unless_it_shows_another_charset() {
         let garbage = b"<?xml version='1.0' encoding='UTF-8'?><a>\xC3\xBC \xFF\xFE<<& \xFF</a>";
-        assert_ne!(decoded(garbage, None).1, "UTF-8");
-        for is_firm in [true, false] {
-            let (text, encoding, is_bad) = read(garbage, "UTF-8", is_firm);
-            assert_eq!((encoding, is_bad), ("UTF-8", true));
-            assert!(text.contains("\u{FC} \u{FFFD}\u{FFFD}<<&"), "{text}");
-        }
-        // Without any character beyond ASCII nothing but the first look says that it is UTF-8.
         let ascii = b"<?xml version='1.0' encoding='UTF-8'?><a>caf\xE9</a>";
-        assert_eq!(read(ascii, "UTF-8", true).1, "UTF-8");
-        assert_eq!(read(ascii, "UTF-8", false).1, "windows-1252");
-        // What was guessed once is not guessed anew.
-        let one = "<a>L'\u{2019}\u{E9}t\u{E9}</a>";
-        let bytes: Vec<u8> = encoding_rs::WINDOWS_1254.encode(one).0.into_owned();
-        assert_eq!(read(&bytes, "windows-1254", false).1, "windows-1254");
-        // The next authority takes any bytes, and says nothing of a feed that was UTF-8.
         let both = b"<?xml version='1.0' encoding='ISO-8859-1'?><a>\xC3\xBC\xC3\xBC \xFF</a>";
-        let before = Some(Before { charset: "UTF-8", is_firm: false });
-        let http = Some("text/xml; charset=utf-8");
-        assert_eq!(decode_as(both, http, before, &limits).unwrap().encoding, "UTF-8");
-        // A charset that is declared and right is taken, whatever was before.
-        assert_eq!(decode_as(both, None, before, &limits).unwrap().encoding, "windows-1252");
-    }
-
-    #[test]
-    fn a_feed_that_becomes_another_charset_is_not_unreadable() {
-        let limits = Limits::default();
+        let turkish = encoding_rs::WINDOWS_1254.encode("<a>L'\u{2019}\u{E9}t\u{E9}</a>").0;
         let latin = b"<a>L'\xE9t\xE9 \xE0 la plage.</a>".as_slice();
         let declared = [b"<?xml version='1.0' encoding='windows-1252'?>", latin].concat();
-        for (charset, is_firm, expected) in [
-            ("UTF-16LE", true, "windows-1252"),
-            ("UTF-16LE", false, "windows-1252"),
-            ("UTF-16BE", true, "windows-1252"),
-            // Here the markup is there, and the second look guesses.
-            ("ISO-2022-JP", true, "ISO-2022-JP"),
-            ("ISO-2022-JP", false, "windows-1252"),
-        ] {
-            let before = Some(Before { charset, is_firm });
-            let read = decode_as(latin, None, before, &limits).unwrap();
-            assert_eq!(read.encoding, expected, "{charset} {is_firm}");
-            assert!(read.text.starts_with("<a>L'") && read.text.ends_with("plage.</a>"));
-            // What is declared and right is taken at once.
-            for (bytes, http) in
-                [(&*declared, None), (latin, Some("text/xml; charset=windows-1252"))]
-            {
-                let read = decode_as(bytes, http, before, &limits).unwrap();
-                assert_eq!(read.encoding, "windows-1252");
-            }
-        }
-        // Some bad bytes make no other charset of one that is what it was.
         let mut wide = wide(" \u{e9}<a>\u{e9}</a>", u16::to_le_bytes);
         wide.extend([0x00, 0xD8, 0x41]);
-        let before = Some(Before { charset: "UTF-16LE", is_firm: true });
-        assert_eq!(decode_as(&wide, None, before, &limits).unwrap().encoding, "UTF-16LE");
+        let (utf8, windows) = ("text/xml; charset=utf-8", "text/xml; charset=windows-1252");
+        for (bytes, http, charset, is_firm, expected) in [
+            (garbage.as_slice(), None, "UTF-8", true, "UTF-8"),
+            (garbage, None, "UTF-8", false, "UTF-8"),
+            // Without any character beyond ASCII nothing but the first look says that it is UTF-8.
+            (ascii, None, "UTF-8", true, "UTF-8"),
+            (ascii, None, "UTF-8", false, "windows-1252"),
+            // What was guessed once is not guessed anew.
+            (&turkish, None, "windows-1254", false, "windows-1254"),
+            // The next authority takes any bytes, and says nothing of a feed that was UTF-8.
+            (both, Some(utf8), "UTF-8", false, "UTF-8"),
+            // A charset that is declared and right is taken at once, whatever was before.
+            (both, None, "UTF-8", false, "windows-1252"),
+            (&declared, None, "UTF-16LE", true, "windows-1252"),
+            (&declared, None, "ISO-2022-JP", true, "windows-1252"),
+            (latin, Some(windows), "UTF-16LE", false, "windows-1252"),
+            (latin, Some(windows), "ISO-2022-JP", true, "windows-1252"),
+            // A feed that becomes another charset is not unreadable.
+            (latin, None, "UTF-16LE", true, "windows-1252"),
+            (latin, None, "UTF-16LE", false, "windows-1252"),
+            (latin, None, "UTF-16BE", true, "windows-1252"),
+            // Here the markup is there, and the second look guesses.
+            (latin, None, "ISO-2022-JP", true, "ISO-2022-JP"),
+            (latin, None, "ISO-2022-JP", false, "windows-1252"),
+            // Some bad bytes make no other charset of one that is what it was.
+            (&wide, None, "UTF-16LE", true, "UTF-16LE"),
+        ] {
+            let before = Some(Before { charset, is_firm });
+            let read = decode_as(bytes, http, before, &Limits::default()).unwrap();
+            assert_eq!(read.encoding, expected, "{charset} {is_firm}: {}", read.text);
+            assert!(read.text.contains("</a>"), "{}", read.text);
+            if bytes == garbage {
+                assert!(read.flaws.contains(Flaw::Bytes));
+                assert!(read.text.contains("\u{FC} \u{FFFD}\u{FFFD}<<&"), "{}", read.text);
+            }
+        }
+        assert_ne!(decoded(garbage, None).1, "UTF-8");
     }
 
     #[test]

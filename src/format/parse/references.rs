@@ -253,10 +253,8 @@ mod tests {
     fn a_bare_id_needs_a_base_where_it_counts_as_an_address() {
         let guid =
             |attributes: &str| found(&format!("<item><guid{attributes}>CC400CDF</guid></item>")).0;
-        assert_eq!(
-            ["", " isPermaLink='true'", " isPermaLink='false'"].map(guid),
-            ["CC400CDF", "CC400CDF", ""]
-        );
+        let found = ["", " isPermaLink='true'", " isPermaLink='false'"].map(guid);
+        assert_eq!(found, ["CC400CDF", "CC400CDF", ""]);
     }
 
     #[test]

@@ -1,5 +1,3 @@
-//! Pulls from scripted publishers.
-
 mod dialects;
 mod history;
 mod merge;
@@ -102,6 +100,14 @@ impl Local {
         let replica = outcome.replica.clone().or(before);
         self.saved = replica.map(|replica| (outcome.state.clone(), replica));
         Ok(outcome)
+    }
+
+    /// Why a pull fails, which leaves the replica as it was.
+    fn refused(&mut self, publisher: &Publisher) -> String {
+        let before = self.saved.clone();
+        let error = self.try_pull(publisher, PullLimits::STANDARD).unwrap_err();
+        assert_eq!(self.saved, before);
+        error.to_string()
     }
 
     fn pull(&mut self, publisher: &Publisher) -> PullOutcome {

@@ -1,5 +1,3 @@
-//! What an amended entry says.
-
 use super::*;
 use crate::golden;
 use crate::parse::{Limits, decode, document, own};

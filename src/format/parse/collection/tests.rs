@@ -1,7 +1,4 @@
-//! What collections say.
-
 use super::*;
-use crate::golden;
 use crate::parse;
 use tidegate_core::model::FeedDocument;
 
@@ -13,13 +10,6 @@ fn read(plain: &str) -> FeedDocument<'_> {
 
 /// The example of section 1.4.0, with its two elements closed (READINGS 1, row 34).
 const POX: &str = include_str!("../../../../tests/golden/reading/collections/collection.xml");
-
-/// The examples of both kinds, with quotes that JSON knows, and with numbers and booleans; conflicts are entries in
-/// both; an item may have a child that is called like an entry; one may have nothing yet; faults have a place.
-#[test]
-fn collections_are_read_in_both_kinds() {
-    golden::each("reading/collections", 15, golden::described);
-}
 
 #[test]
 fn whatever_is_no_collection_is_left_alone() {

@@ -1,5 +1,3 @@
-//! Two feeds become one.
-
 use super::*;
 use crate::golden;
 use crate::parse::{self, Limits};

@@ -270,17 +270,14 @@ mod tests {
             label: label.map(str::to_owned),
         };
         let (plain, labelled) = (category("a", None, None), category("x", None, Some("a")));
-        let other = category("a", Some("urn:x"), None);
+        let (other, third) = (category("a", Some("urn:x"), None), category("y", None, Some("a")));
         for (all, found) in [
             (vec![plain.clone(), plain.clone()], vec![plain.clone()]),
             // What shows the text of another of its scheme is that other, whichever comes first.
             (vec![plain.clone(), labelled.clone()], vec![labelled.clone()]),
             (vec![labelled.clone(), plain.clone()], vec![labelled.clone()]),
             (vec![labelled.clone(), other.clone()], vec![labelled.clone(), other]),
-            (
-                vec![category("y", None, Some("a")), labelled.clone()],
-                vec![category("y", None, Some("a")), labelled],
-            ),
+            (vec![third.clone(), labelled.clone()], vec![third, labelled]),
             (vec![category(" a ", None, Some(" "))], vec![plain.clone()]),
             (vec![category("a", None, Some("a"))], vec![plain]),
             (vec![category(" ", None, None)], vec![]),

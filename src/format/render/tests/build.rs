@@ -37,17 +37,24 @@ impl Feed {
     }
 
     pub fn of(skeleton: Skeleton, items: Vec<Item>) -> Self {
-        let state = state(skeleton.format);
+        let state = FeedState {
+            revision: Revision(7),
+            tick: Some(Tick::at(Time::from_unix(NOW))),
+            render_revision: 3,
+            ..FeedState::untouched(skeleton.format, Time::from_unix(NOW))
+        };
         let (addresses, history) = (addresses(), HistoryPlace::default());
         let dialect = Dialect::Sse;
         let (deleted, container) = (Vec::new(), None);
         Self { skeleton, items, deleted, addresses, state, dialect, container, history }
     }
 
-    /// Renders a view and checks what holds of every document.
+    /// Renders a view and checks what holds of every document: a strict processor takes it, and reads in it what
+    /// quick-xml does.
     pub fn render(&self, kind: ViewKind) -> String {
         let text = self.render_unchecked(kind);
-        check_well_formed(&text);
+        assert!(Doc::read_flawless(&text).is_some(), "{text}");
+        doc::testing::check(&text);
         assert_eq!(self.render_unchecked(kind), text);
         text
     }
@@ -85,7 +92,7 @@ impl Feed {
     }
 }
 
-pub fn addresses() -> Addresses {
+fn addresses() -> Addresses {
     Addresses {
         reader: "https://gate.example/feeds/news".to_owned(),
         sync: "https://gate.example/feeds/news/sync".to_owned(),
@@ -98,15 +105,6 @@ pub fn addresses() -> Addresses {
         keeps_new_feed_url: false,
         aggregated: Vec::new(),
         cloud: None,
-    }
-}
-
-pub fn state(format: Format) -> FeedState {
-    FeedState {
-        revision: Revision(7),
-        tick: Some(Tick::at(Time::from_unix(NOW))),
-        render_revision: 3,
-        ..FeedState::untouched(format, Time::from_unix(NOW))
     }
 }
 
@@ -170,12 +168,6 @@ pub fn cut(document: &str) -> (Skeleton, Vec<Markup>) {
         markup
     });
     (document.skeleton.clone(), entries.collect())
-}
-
-/// Fails unless a strict processor takes a text, and reads in it what quick-xml does.
-pub fn check_well_formed(text: &str) {
-    assert!(Doc::read_flawless(text).is_some(), "{text}");
-    doc::testing::check(text);
 }
 
 /// The ids and titles that a foreign reader finds.

@@ -1,5 +1,3 @@
-//! What converted entries say, and entries of the other family.
-
 use super::build::{Feed, NOW, cut, deleted, item_as, read_back};
 use super::{fixtures, golden};
 use crate::render::ViewKind;

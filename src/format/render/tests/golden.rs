@@ -1,5 +1,3 @@
-//! Golden documents of each format and view, in `tests/golden`.
-
 use super::build::{Feed, deleted, read_back};
 use super::fixtures;
 use crate::golden;

@@ -1,5 +1,3 @@
-//! The published id, wherever the native one stands.
-
 use super::build::{Feed, cut, item_as, read_back};
 use crate::golden;
 

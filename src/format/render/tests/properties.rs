@@ -1,5 +1,3 @@
-//! Random entries come back as they went in.
-
 use super::build::{Feed, cut, item};
 use crate::render::ViewKind;
 use proptest::prelude::*;

@@ -1,5 +1,4 @@
 use super::*;
-use crate::golden;
 use crate::parse::document;
 use tidegate_core::model::Format;
 use tidegate_core::xml::ns::OUTLINE;
@@ -18,14 +17,6 @@ fn ids_and_parents(outlines: &str) -> Vec<(String, String)> {
         (entry.native_id.as_deref().unwrap().to_owned(), parent.unwrap().value.to_string())
     });
     entries.collect()
-}
-
-/// What nobody can write costs an outline nothing else, and of two attributes that mean the same one counts. What ends
-/// early is told so. What stands in a folder with an id says nothing of its text: not when that changes, and not when it
-/// must go.
-#[test]
-fn every_outline_is_an_entry() {
-    golden::each("reading/outlines", 13, golden::described);
 }
 
 #[test]
@@ -75,6 +66,9 @@ fn what_is_short_does_not_become_long() {
             false => assert!(matches!(read, Err(ParseError::TooLarge { .. }))),
         }
     }
+    let names = format!("xmlns:q='urn:{}' q:a='1'", "u".repeat(1 << 20));
+    let named = opml(&format!("<outline text='a' {names}>{}</outline>", "<q:n/>".repeat(40)));
+    assert!(within(&named, &Limits::default()).unwrap().unwrap().0.len() < 10_000);
     let text = opml(&"<outline 9x='1'/>\n".repeat(10_000));
     let (_, warnings) = within(&text, &Limits::default()).unwrap().unwrap();
     assert_eq!(warnings.len(), WARNINGS + 1);
@@ -119,14 +113,4 @@ fn no_outline_is_called_the_root() {
     let told = format!("<outline text='t' xmlns:o='{OUTLINE}' o:id='{made}'/>");
     let said = ids_and_parents(&format!("{told}<outline text='a'/>"));
     assert_ne!(said[0].0, said[1].0);
-}
-
-/// What is said many times of few bytes stays bounded.
-#[test]
-fn nothing_of_a_list_is_repeated_without_bound() {
-    let much = "u".repeat(1 << 20);
-    let inside = "<q:n/>".repeat(40);
-    let named = format!("<outline text='a' xmlns:q='urn:{much}' q:a='1'>{inside}</outline>");
-    let (atom, _) = within(&opml(&named), &Limits::default()).unwrap().unwrap();
-    assert!(atom.len() < 10_000, "{}", atom.len());
 }
