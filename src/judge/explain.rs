@@ -263,21 +263,11 @@ fn span(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_core::model::{Deletions, ItemStatus};
+    use tidegate_core::model::{Deletions, ItemStatus, testing};
 
     fn hold(kind: &str, decision: Option<Decision>) -> Hold {
-        Hold {
-            reason: "as a test".to_owned(),
-            kind: kind.to_owned(),
-            since: Time::from_unix(0),
-            row_since: Time::from_unix(0),
-            observations: 2,
-            documents: 1,
-            body: 1,
-            source: 0,
-            kept: 3,
-            decision,
-        }
+        let (kind, hold) = (kind.to_owned(), testing::hold(Time::from_unix(0)));
+        Hold { kind, observations: 2, kept: 3, decision, ..hold }
     }
 
     #[test]

@@ -78,15 +78,12 @@ impl MemberNote {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidegate_core::model::testing::name;
 
     #[test]
     fn a_private_list_is_not_named() {
-        let mut note = MemberNote {
-            list: FeedName::new("ours").unwrap(),
-            standing: MemberStanding::Dropped,
-            is_followed: true,
-            is_private: false,
-        };
+        let (list, standing) = (name("ours"), MemberStanding::Dropped);
+        let mut note = MemberNote { list, standing, is_followed: true, is_private: false };
         assert_eq!(note.words(), "the list ours no longer has it");
         let listed = MemberNote { standing: MemberStanding::Listed, ..note.clone() };
         assert_eq!(listed.words(), "it follows the list ours");

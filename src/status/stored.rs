@@ -81,23 +81,15 @@ impl FeedSummary {
 mod tests {
     use super::*;
     use crate::PollGaps;
+    use tidegate_core::model::testing::{self, at, name};
     use tidegate_core::model::{
-        FeedName, FeedSource, InterruptionKind, Interruptions, Overlap, PollSchedule, Time,
-        UpdateHints,
+        InterruptionKind, Interruptions, Overlap, PollSchedule, UpdateHints,
     };
 
     const URL: &str = "https://site.example/feed";
 
-    fn at(seconds: i64) -> Time {
-        Time::from_unix(1_795_000_000 + seconds)
-    }
-
-    fn name() -> FeedName {
-        FeedName::new("a").unwrap()
-    }
-
     fn record(standing: FeedStanding, url: &str) -> FeedRecord {
-        FeedRecord { standing, ..FeedRecord::new(name(), url, FeedSource::Api) }
+        FeedRecord { standing, url: url.to_owned(), ..testing::record("a") }
     }
 
     /// Polled at 100, and failing since 40 if `failures` is not 0.
@@ -122,7 +114,7 @@ mod tests {
             schedule: Some(Box::new(schedule)),
             overlap: Overlap { missed: 2, last_missed: Some(at(7)), ..Overlap::default() },
             interruptions,
-            ..PollState::new(&name(), URL)
+            ..PollState::new(&name("a"), URL)
         }
     }
 

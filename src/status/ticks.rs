@@ -61,21 +61,20 @@ impl fmt::Display for TicksAhead {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidegate_core::model::testing::{NOW, name};
 
     #[test]
     fn what_is_far_ahead_is_told_and_what_is_a_little_is_not() {
-        let now = Time::from_unix(1_795_191_605);
-        let name = |text| FeedName::new(text).unwrap();
         let mut ahead = TicksAhead::default();
-        ahead.note(&name("none"), None, now);
-        ahead.note(&name("past"), Some(Tick::at(now.minus(TICK_LEAD_LIMIT * 9))), now);
-        ahead.note(&name("busy"), Some(Tick::at(now.plus(TICK_LEAD_LIMIT))), now);
+        ahead.note(&name("none"), None, NOW);
+        ahead.note(&name("past"), Some(Tick::at(NOW.minus(TICK_LEAD_LIMIT * 9))), NOW);
+        ahead.note(&name("busy"), Some(Tick::at(NOW.plus(TICK_LEAD_LIMIT))), NOW);
         assert!(ahead.is_empty() && ahead.lead().is_zero() && ahead.to_string().is_empty());
-        ahead.note(&name("a"), Some(Tick::at(now.plus(TICK_LEAD_LIMIT * 2))), now);
+        ahead.note(&name("a"), Some(Tick::at(NOW.plus(TICK_LEAD_LIMIT * 2))), NOW);
         let expected = "1 feed changed at times that have still to come, a 2 hours";
         assert!(ahead.to_string().starts_with(expected));
-        ahead.note(&name("b"), Some(Tick::at(now.plus(TICK_LEAD_LIMIT * 24 * 365))), now);
-        ahead.note(&name("c"), Some(Tick::at(now.plus(TICK_LEAD_LIMIT * 3))), now);
+        ahead.note(&name("b"), Some(Tick::at(NOW.plus(TICK_LEAD_LIMIT * 24 * 365))), NOW);
+        ahead.note(&name("c"), Some(Tick::at(NOW.plus(TICK_LEAD_LIMIT * 3))), NOW);
         assert_eq!(ahead.lead(), TICK_LEAD_LIMIT * 24 * 365);
         let said = ahead.to_string();
         assert!(said.starts_with("3 feeds changed") && said.contains("b 365 days ahead"), "{said}");

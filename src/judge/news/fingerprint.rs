@@ -212,10 +212,8 @@ mod tests {
 
     #[test]
     fn what_the_operator_ignores_is_not_there() {
-        let list = [
-            Ignore::new("promotion", None).unwrap(),
-            Ignore::new("description", Some("[0-9]+ views")).unwrap(),
-        ];
+        let list = [("promotion", None), ("description", Some("[0-9]+ views"))]
+            .map(|(field, pattern)| Ignore::new(field, pattern).unwrap());
         let of = |fields: &str| {
             with(fields, |entry| {
                 let fingerprint = fingerprint(entry, &list);

@@ -1,12 +1,8 @@
 use super::*;
+use tidegate_core::model::testing::at;
 use tidegate_core::model::{Absence, FeedState, Format, ProbeAnswer};
 
 const FEED: &str = "https://feeds.example.org/news.xml";
-const NOW: i64 = 1_795_191_605;
-
-fn at(seconds: i64) -> Time {
-    Time::from_unix(NOW + seconds)
-}
 
 fn url(text: &str) -> Url {
     Url::parse(text).unwrap()

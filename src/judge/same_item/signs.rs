@@ -123,10 +123,8 @@ mod tests {
         assert_eq!(Basis::Signs(signs).describe(), "the same title and date");
         let address = Some(AddressSign::Hostless);
         let signs = Signs { text: 2, address, address_weight: 3, against: 1, ..signs };
-        assert_eq!(
-            Basis::Signs(signs).describe(),
-            "the same title, date, text and id but for scheme and host"
-        );
+        let said = "the same title, date, text and id but for scheme and host";
+        assert_eq!(Basis::Signs(signs).describe(), said);
         assert_eq!(signs.weight(), 8);
         let signs = Signs { title: 2, row: 2, ..Signs::default() };
         assert_eq!(Basis::Signs(signs).describe(), "the same title in the same order as others");

@@ -124,10 +124,7 @@ fn a_mask_is_lifted_when_the_field_has_rested_and_what_is_far_apart_is_no_row() 
     }
     assert_eq!(due, Some(watch.now.plus(REST)), "when it comes out");
     assert!(watch.after(4 * 24, &title(6)).counted.is_empty());
-    assert!(
-        !watch.after(4 * 24 + 1, &title(8)).counted.is_empty(),
-        "after a longer rest it is news"
-    );
+    assert!(!watch.after(4 * 24 + 1, &title(8)).counted.is_empty(), "news after a longer rest");
     assert!(!watch.after(1, &title(9)).counted.is_empty(), "and counted anew");
 }
 

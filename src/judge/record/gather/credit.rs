@@ -91,10 +91,8 @@ mod tests {
         };
         let [id, title, address, base] =
             ["urn:s", "A & B", "http://s/", "http://b/"].map(str::to_owned);
-        credited(
-            &markup,
-            &Credit { id, title, authors: authors.to_vec(), address, base, page: None },
-        )
+        let authors = authors.to_vec();
+        credited(&markup, &Credit { id, title, authors, address, base, page: None })
     }
 
     #[test]
@@ -102,21 +100,14 @@ mod tests {
         let authors = ["Ann <a>".to_owned(), "Bob".to_owned()];
         let atom = shown(Format::Atom10, "<entry><id>x</id></entry>", None, &authors);
         let people = "<author><name>Ann &lt;a&gt;</name></author><author><name>Bob</name></author>";
-        assert_eq!(
-            atom.xml,
-            format!(
-                "<entry><source xmlns=\"http://www.w3.org/2005/Atom\"><id>urn:s</id>\
-                 <title>A &amp; B</title><link rel=\"self\" href=\"http://s/\"/>{people}</source>\
-                 <id>x</id></entry>"
-            )
-        );
+        let source = "<source xmlns=\"http://www.w3.org/2005/Atom\"><id>urn:s</id>\
+                      <title>A &amp; B</title><link rel=\"self\" href=\"http://s/\"/>";
+        assert_eq!(atom.xml, format!("<entry>{source}{people}</source><id>x</id></entry>"));
         assert_eq!(atom.card.author.as_deref(), Some("Ann <a>"));
         let rss = shown(Format::Rss20, "<item><title/></item>", None, &authors[1..]);
-        assert_eq!(
-            rss.xml,
-            "<item><source url=\"http://s/\">A &amp; B</source><dc:creator \
-             xmlns:dc=\"http://purl.org/dc/elements/1.1/\">Bob</dc:creator><title/></item>"
-        );
+        let creator = "<dc:creator xmlns:dc=\"http://purl.org/dc/elements/1.1/\">Bob</dc:creator>";
+        let source = "<source url=\"http://s/\">A &amp; B</source>";
+        assert_eq!(rss.xml, format!("<item>{source}{creator}<title/></item>"));
         // What is written in neither can still say it when it is converted.
         let json = shown(Format::JsonFeed, "{}", None, &authors);
         assert_eq!((json.xml.as_str(), json.card.author.as_deref()), ("{}", Some("Ann <a>")));

@@ -1,5 +1,3 @@
-//! Items made here, over a store in memory.
-
 mod items;
 mod policy;
 mod resolving;
