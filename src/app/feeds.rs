@@ -216,16 +216,13 @@ async fn note(store: &Store, now: Time) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::gateway::operator_of;
+    use crate::app::gateway::tests::operator_of;
     use tidegate_core::clock::ManualClock;
+    use tidegate_core::model::testing::at;
     use tidegate_core::model::{Format, Snapshot};
     use tidegate_poll::testing::double::{NOW, name, store_of};
     use tidegate_poll::testing::gateway::{Gateway, Publisher, eventually};
     use tidegate_store::{SpaceLimits, Store};
-
-    fn at(seconds: i64) -> Time {
-        Time::from_unix(1_795_191_605 + seconds)
-    }
 
     #[tokio::test]
     async fn feeds_that_requests_made_move_with_their_site() {
@@ -239,9 +236,8 @@ mod tests {
             let config = tidegate_config::check("t.toml", &text).unwrap().config;
             reconcile(&store, &config, at(100)).await.unwrap();
         };
-        let put = async |name: &str, url: &str, site: &str| {
-            let name = tidegate_core::model::FeedName::new(name).unwrap();
-            let mut record = FeedRecord::on_demand(name, url, site, at(1));
+        let put = async |feed: &str, url: &str, site: &str| {
+            let mut record = FeedRecord::on_demand(name(feed), url, site, at(1));
             record.follow(None, at(1), store.endpoint());
             store.put_feed(&record).await.unwrap();
         };

@@ -145,16 +145,12 @@ impl FeedsOfKind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_core::model::FeedSource;
+    use tidegate_core::model::testing::{name, record};
 
     fn list(names: &[&str]) -> FeedList {
-        let record = |name: &&str| {
-            let name = FeedName::new(name).unwrap();
-            let record = FeedRecord {
-                private: name.as_str().starts_with("one"),
-                ..FeedRecord::new(name.clone(), "https://example.org/", FeedSource::Api)
-            };
-            (name, Arc::new(record))
+        let record = |feed: &&str| {
+            let private = feed.starts_with("one");
+            (name(feed), Arc::new(FeedRecord { private, ..record(feed) }))
         };
         names.iter().map(record).collect()
     }

@@ -253,23 +253,12 @@ async fn check_standby(config: &Config) -> Result<(), AppError> {
     request.check_standby().await.context("this gateway is not started")
 }
 
-/// What administration does at a gateway without a network.
 #[cfg(test)]
-pub(super) fn operator_of(
-    gateway: &tidegate_poll::testing::gateway::Gateway,
-    config: &Config,
-) -> Operator {
-    let (store, clock) = (gateway.store.real(), Arc::new(gateway.clock.clone()));
-    let (url, services) = ("https://feeds.example.org", gateway.publisher.services());
-    let active_config = tidegate_serve::ActiveConfig::new(config, url, services, None);
-    Operator::new(store, clock, gateway.poller.clone(), active_config)
-}
-
-#[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::site::SocketKey;
     use super::*;
     use tidegate_poll::testing::double::{StoreFault, store_of};
+    use tidegate_poll::testing::gateway as offline;
     use tokio::net::TcpListener;
     use tokio::time::timeout;
 
@@ -277,6 +266,14 @@ mod tests {
     fn config(server: &str, rest: &str) -> Config {
         let text = format!("[server]\n{server}\n[store]\nkind = \"memory\"\n{rest}");
         tidegate_config::check("t.toml", &text).unwrap().config
+    }
+
+    /// What administration does at a gateway without a network.
+    pub fn operator_of(gateway: &offline::Gateway, config: &Config) -> Operator {
+        let (store, clock) = (gateway.store.real(), Arc::new(gateway.clock.clone()));
+        let (url, services) = ("https://feeds.example.org", gateway.publisher.services());
+        let active_config = tidegate_serve::ActiveConfig::new(config, url, services, None);
+        Operator::new(store, clock, gateway.poller.clone(), active_config)
     }
 
     /// Whatever cannot be stored, the token that is let in stays the one that the log says.

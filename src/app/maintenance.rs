@@ -232,7 +232,7 @@ impl FeedVisits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::gateway::operator_of;
+    use crate::app::gateway::tests::operator_of;
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use tidegate_config::Config;

@@ -133,7 +133,7 @@ async fn let_go_idle(desk: &Operator, now: Time) -> Result<(), OperatorError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::gateway::operator_of;
+    use crate::app::gateway::tests::operator_of;
     use tidegate_poll::testing::double::{NOW, name, store_of};
     use tidegate_poll::testing::gateway::{Gateway, Publisher, eventually};
 

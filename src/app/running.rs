@@ -256,26 +256,16 @@ mod tests {
             let text = format!("[server]\n{}", server.replace(", ", "\n"));
             administered(&tidegate_config::check("f", &text).unwrap().config.server)
         };
+        let tls = "listen = '0.0.0.0:81', tls_cert_file = 'a', tls_key_file = 'b'";
         for (server, address) in [
             ("listen = '127.0.0.1:8080'", "http://127.0.0.1:8080/"),
             ("listen = '0.0.0.0:80'", "http://127.0.0.1/"),
             ("listen = '[::]:81'", "http://[::1]:81/"),
             ("listen = '192.0.2.7:82'", "http://192.0.2.7:82/"),
             ("listen = '0.0.0.0:80', admin_listen = '0.0.0.0:8081'", "http://127.0.0.1:8081/"),
-            (
-                "listen = '0.0.0.0:81', tls_cert_file = 'a', tls_key_file = 'b'",
-                "https://127.0.0.1:81/",
-            ),
-            (
-                "listen = '0.0.0.0:81', tls_cert_file = 'a', tls_key_file = 'b', \
-                 public_url = 'https://feeds.example.org'",
-                "https://feeds.example.org/",
-            ),
-            (
-                "listen = '0.0.0.0:81', tls_cert_file = 'a', tls_key_file = 'b', \
-                 admin_listen = '0.0.0.0:8081'",
-                "http://127.0.0.1:8081/",
-            ),
+            (tls, "https://127.0.0.1:81/"),
+            (&format!("{tls}, public_url = 'https://a.example'"), "https://a.example/"),
+            (&format!("{tls}, admin_listen = '0.0.0.0:8081'"), "http://127.0.0.1:8081/"),
         ] {
             assert_eq!(found(server).unwrap().as_str(), address, "{server}");
         }

@@ -120,7 +120,7 @@ async fn title(store: &Store, feed: &FeedName) -> Result<Option<String>, StoreEr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::gateway::operator_of;
+    use crate::app::gateway::tests::operator_of;
     use tidegate_config::Config;
     use tidegate_core::model::{Context, FeedState, Format, Skeleton, SkeletonSlots};
     use tidegate_poll::testing::double::{NOW, StoreFault, name, store_of};
@@ -165,14 +165,9 @@ mod tests {
         assert!(!is_written);
         store.mend();
         assert_eq!(pass(&gateway, &mut visits).await, read(&["a", "b"]));
-        let titles: Vec<_> = store
-            .feed_list()
-            .await
-            .unwrap()
-            .values()
-            .map(|it| it.enrolment.title.clone())
-            .collect();
-        assert_eq!(titles, ["a", "b"].map(|feed| Some(format!("The title of {feed}"))));
+        let feeds = store.feed_list().await.unwrap();
+        let titles = feeds.values().map(|it| it.enrolment.title.as_deref());
+        assert!(titles.eq([Some("The title of a"), Some("The title of b")]));
         // The records are others now.
         assert_eq!(pass(&gateway, &mut visits).await, read(&["a", "b"]));
         assert_eq!(pass(&gateway, &mut visits).await, read(&[]));

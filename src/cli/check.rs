@@ -103,27 +103,21 @@ mod tests {
         let reader = |name: &str, token: &str| {
             format!("[[reader]]\nname = {name:?}\nall_private = true\n{token}\n")
         };
-        let in_file = |name: &str| format!("token = {{ file = {:?} }}", path(name));
+        let file = |name: &str| format!("{{ file = {:?} }}", path(name));
+        let in_file = |name: &str| format!("token = {}", file(name));
+        let (ann, twice) =
+            (reader("ann", &in_file("one")), "f.toml:8: reader.token: is the token of line 4");
         let database = |url: &str| format!("[store]\nkind = \"postgres\"\nurl = {url}\n");
         let admin = |name: &str| format!("[server]\nadmin_token_file = {:?}\n", path(name));
         for (text, said) in [
             (admin("none"), "f.toml:2: server.admin_token_file: the administration token cannot"),
             (admin("spaces"), "f.toml:2: server.admin_token_file: a token is made of"),
-            (
-                reader("ann", &in_file("one")) + &reader("bob", &in_file("two")),
-                "f.toml:8: reader.token: is the token of line 4",
-            ),
-            (
-                reader("ann", &in_file("one")) + &reader("bob", &format!("token = {token:?}")),
-                "f.toml:8: reader.token: is the token of line 4",
-            ),
+            (ann.clone() + &reader("bob", &in_file("two")), twice),
+            (ann + &reader("bob", &format!("token = {token:?}")), twice),
             (database("\"{ file = /nowhere }\""), "f.toml:3: store.url: "),
             (database("\"postgresql:///feeds\""), "f.toml:3: store.url: "),
-            (
-                database(&format!("{{ file = {:?} }}", path("none"))),
-                "f.toml:3: store.url: the file",
-            ),
-            (database(&format!("{{ file = {:?} }}", path("spaces"))), "f.toml:3: store.url: "),
+            (database(&file("none")), "f.toml:3: store.url: the file"),
+            (database(&file("spaces")), "f.toml:3: store.url: "),
             (data("data"), "the administration token is of no use: a token is 16 to 512"),
         ] {
             let file = path("f.toml");

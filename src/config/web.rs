@@ -101,18 +101,10 @@ mod tests {
         ] {
             assert_eq!(public_address(text), Ok(expected.to_owned()), "{text}");
         }
-        for (text, part) in [
-            ("https://user:hunter2@h/", "credentials"),
-            ("https://u@h/", "credentials"),
-            ("https://:p@h/", "credentials"),
-            ("https://h/?q", "a query"),
-            ("https://h/#f", "a fragment"),
-        ] {
-            let said = format!("the address has {part}; write only scheme, host, port and path");
-            assert_eq!(public_address(text), Err(said), "{text}");
+        // What else it must not have is shown with the addresses of origins.
+        for text in ["https://user:hunter2@h/", "https://u@h/", "https://:p@h/"] {
+            assert!(public_address(text).unwrap_err().contains("has credentials;"), "{text}");
         }
-        let said = public_address("ftp://user:hunter2@h/").unwrap_err();
-        assert_eq!(said, "the address has the scheme \"ftp\"; write http or https");
         let said = public_address("https://user:hunter2@h:99999/").unwrap_err();
         assert!(!said.contains("hunter2"), "{said}");
     }

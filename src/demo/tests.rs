@@ -51,15 +51,13 @@ fn conditional_requests_are_answered_304() {
     assert_eq!(fresh.status(), StatusCode::OK);
     let etag = fresh.headers().get(header::ETAG).unwrap().clone();
     let modified = fresh.headers().get(header::LAST_MODIFIED).unwrap().clone();
+    let since = (header::IF_MODIFIED_SINCE, modified);
     let other = HeaderValue::from_static("\"0\"");
     for (sent, status) in [
         (vec![(header::IF_NONE_MATCH, etag.clone())], StatusCode::NOT_MODIFIED),
-        (vec![(header::IF_MODIFIED_SINCE, modified.clone())], StatusCode::NOT_MODIFIED),
+        (vec![since.clone()], StatusCode::NOT_MODIFIED),
         (vec![(header::IF_NONE_MATCH, other.clone())], StatusCode::OK),
-        (
-            vec![(header::IF_NONE_MATCH, other), (header::IF_MODIFIED_SINCE, modified)],
-            StatusCode::OK,
-        ),
+        (vec![(header::IF_NONE_MATCH, other), since], StatusCode::OK),
     ] {
         let headers: HeaderMap = sent.into_iter().collect();
         let answer = respond(document.clone(), &headers);

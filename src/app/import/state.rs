@@ -122,7 +122,8 @@ fn read(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_core::model::{EndpointId, FeedName, FeedRecord, FeedSource, SupIdBasis, Time};
+    use tidegate_core::model::testing::record;
+    use tidegate_core::model::{EndpointId, SupIdBasis, Time};
     use tidegate_store::portable::{ExportRecord, ExportWriter};
 
     /// What is sent of a file, and whether it was read to its end.
@@ -147,10 +148,8 @@ mod tests {
         let endpoint = EndpointId::own("gate.example").unwrap();
         let head = ExportHead { endpoint, sup_ids: SupIdBasis::Name };
         let mut writer = ExportWriter::new(Vec::new(), head).unwrap();
-        for name in ["a", "b"] {
-            let name = FeedName::new(name).unwrap();
-            let record = FeedRecord::new(name, "https://example.org/feed", FeedSource::Api);
-            writer.put(ExportRecord::Feed(Box::new(record))).unwrap();
+        for feed in ["a", "b"] {
+            writer.put(ExportRecord::Feed(Box::new(record(feed)))).unwrap();
         }
         let (_, whole) = writer.finish().unwrap();
         let (sent, is_whole) = messages(&whole);

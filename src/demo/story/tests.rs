@@ -1,13 +1,13 @@
 use super::*;
-use tidegate_core::model::{Format, Time};
+use tidegate_core::model::Format;
+use tidegate_core::model::testing::{NOW, name};
 use tidegate_poll::testing::double;
 use tidegate_status::{ParsedNote, PollEnding};
 
-const NOW: Time = Time::from_unix(1_795_191_605);
 const GATEWAY: &str = "http://127.0.0.1:8080";
 
 fn feed() -> FeedName {
-    FeedName::new("harbour").unwrap()
+    name("harbour")
 }
 
 fn event(kind: EventKind, name: &str) -> Event {
@@ -90,7 +90,7 @@ fn events_are_told_in_the_order_in_which_they_happened() {
 #[test]
 fn what_happens_all_the_time_is_told_once_a_minute_of_each_feed() {
     let mut teller = teller();
-    let other = FeedName::new("lighthouse").unwrap();
+    let other = name("lighthouse");
     teller.tell(Duration::ZERO, &other, &facts());
     let mut polled = facts();
     let mut count = |second: u64, feed: &FeedName| {

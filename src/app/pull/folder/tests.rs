@@ -4,6 +4,7 @@ use tidegate_format::pull::{ArchiveGap, Complete, ReplicaBasis};
 const URL: &str = "https://example.org/feed";
 
 fn state(n: u32) -> State {
+    let gap = ArchiveGap { url: "https://example.org/2".to_owned(), until: None, above: None };
     State {
         subscription: URL.to_owned(),
         etag: Some(format!("\"{n}\"")),
@@ -11,11 +12,7 @@ fn state(n: u32) -> State {
         answered_by: Some(URL.to_owned()),
         kept: ReplicaBasis::History {
             archive: Some("https://example.org/3".to_owned()),
-            gaps: vec![ArchiveGap {
-                url: "https://example.org/2".to_owned(),
-                until: None,
-                above: None,
-            }],
+            gaps: vec![gap],
             deleted: vec!["urn:x".to_owned()],
         },
     }
@@ -41,13 +38,9 @@ fn what_is_saved_is_there_again() {
     assert!(again.to_string().contains("in use by another pull"), "{again}");
     drop(taken);
     assert_eq!(open(folder.path()).saved, Some((state(2), "<one/>\n".to_owned())));
-    let sse = State {
-        kept: ReplicaBasis::Sse {
-            until: Some("2026".to_owned()),
-            complete: Some(Complete { url: URL.to_owned(), etag: None }),
-        },
-        ..state(3)
-    };
+    let complete = Some(Complete { url: URL.to_owned(), etag: None });
+    let kept = ReplicaBasis::Sse { until: Some("2026".to_owned()), complete };
+    let sse = State { kept, ..state(3) };
     save(folder.path(), &sse, "<two/>");
     assert_eq!(open(folder.path()).saved, Some((sse, "<two/>\n".to_owned())));
     // What a state says may look like the end of its own note, or like another one.
@@ -74,10 +67,8 @@ fn what_a_pull_did_not_leave_so_is_read_anew_and_kept() {
     let torn = edited.get(..edited.len() - 3).unwrap();
     // Each under a name of its own.
     for (number, spoiled) in [&*edited, torn, "<other/>", ""].into_iter().enumerate() {
-        let old = match number {
-            0 => "replica.xml.old".to_owned(),
-            _ => format!("replica.xml.old.{}", number + 1),
-        };
+        let number = if number == 0 { String::new() } else { format!(".{}", number + 1) };
+        let old = format!("replica.xml.old{number}");
         fs::write(&path, spoiled).unwrap();
         let held = open(folder.path());
         let warning = held.warning.unwrap();
