@@ -36,6 +36,7 @@ fn what_is_listed_for_other_gateways_is_kept_as_much_longer() {
         assert_eq!(windows.window(3600).updates().count(), 1, "{others}");
         windows.finish(at(last + 1), at(last + 1));
         assert_eq!((windows.window(3600).updates().count(), windows.len()), (0, 0), "{others}");
+        assert!(windows.is_empty());
     }
 }
 

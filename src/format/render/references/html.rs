@@ -87,8 +87,10 @@ mod tests {
                 "<a href='&#46;&#x2F;c?x=1&y=&quot;&amp;z&#39;'>",
                 "<a href='https://a.example/b/c?x=1&amp;y=%22&amp;z%27'>",
             ),
-            ("<video poster=../p>", "<video poster=\"https://a.example/p\">"),
-            ("<video src=//o.example/v>", "<video src=\"https://o.example/v\">"),
+            (
+                "<video poster=../p src=//o.example/v>",
+                "<video poster=\"https://a.example/p\" src=\"https://o.example/v\">",
+            ),
             (
                 "<img srcset='a.png 1x,b.png 2x, https://o/c 3x'>",
                 "<img srcset='https://a.example/b/a.png 1x, https://a.example/b/b.png 2x, https://o/c 3x'>",

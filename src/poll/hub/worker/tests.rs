@@ -2,6 +2,7 @@ use super::super::testing::{NOW, memory, open, topics_of_size};
 use super::super::{Hub, HubDocument};
 use super::*;
 use crate::testing::gateway::eventually;
+use crate::testing::owners::{gateway, live};
 use bytes::Bytes;
 use std::sync::Mutex;
 use tidegate_core::model::Tick;
@@ -144,4 +145,18 @@ async fn a_document_that_is_too_large_ends_its_subscriptions_with_the_reason() {
     assert!(*made.lock().unwrap() <= 20, "at most one document for each");
     cancel.cancel();
     task.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_called_until_this_gateway_is_known_to_live() {
+    let opened = open(memory(), reader(&Seen::default(), true)).await;
+    let (mut shared, this) = (Arc::into_inner(opened.0).unwrap(), gateway(1));
+    shared.gateways = Some(Arc::clone(&this));
+    let hub = Hub(Arc::new(shared));
+    let _running = run_hub(&hub);
+    subscribe(&hub, KNOWN).await;
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(hub.count().active, 0);
+    live(&[&this]);
+    eventually(|| hub.count().active == 1).await;
 }
