@@ -3,7 +3,6 @@
 use super::make::*;
 
 on_every_store! {
-    a_segment_is_sealed_with_its_commit_and_never_changes
     segments_of_one_commit_have_a_second_each
     text_is_taken_out_in_place
     what_bears_the_id_of_a_redacted_item_stays
@@ -14,19 +13,8 @@ pub(crate) fn archive_id(text: &str) -> ArchiveId {
 }
 
 pub(crate) fn sealing(mut change: Change, id: &str, names: &[&str]) -> Change {
-    let chain = &mut change.state.archives;
-    let seal = Seal {
-        number: chain.next,
-        id: archive_id(id),
-        previous: chain.newest.clone(),
-        upstream: "https://example.org/feed".to_owned(),
-        items: names.iter().map(|name| super::make::id(name)).collect(),
-    };
-    chain.next += 1;
-    chain.newest = Some(seal.id.clone());
-    chain.sealed = change.state.tick;
+    add_seal(&mut change, id, names.iter().map(|name| super::make::id(name)).collect());
     change.state.updated_at = change.at;
-    change.seals.push(seal);
     change
 }
 
@@ -62,42 +50,6 @@ async fn segments_of_one_commit_have_a_second_each(fixture: StoreFixture) {
     let said = store.commit(again).await.unwrap_err().to_string();
     assert!(said.contains("it gives an archive an id that another has"), "{said}");
     assert_eq!(store.archives(&feed("news"), 9).await.unwrap(), notes);
-}
-
-async fn a_segment_is_sealed_with_its_commit_and_never_changes(mut fixture: StoreFixture) {
-    let news = feed("news");
-    seal(&fixture, 1, "one", &["b", "a"]).await;
-    let store = fixture.store();
-    let first = store.archive(&news, &archive_id("one")).await.unwrap().unwrap();
-    assert_eq!(said(&first), ["<entry>b of 1</entry>", "<entry>a of 1</entry>"]);
-    assert_eq!(first.skeleton, skeleton("<feed/>"));
-    assert_eq!(first.upstream, "https://example.org/feed");
-    let ArchivePlace { note, next } =
-        store.archive_place(&news, &archive_id("one")).await.unwrap().unwrap();
-    assert_eq!((note.number, note.entries, note.deletions), (0, 2, 0));
-    assert_eq!((note.sealed, note.until, note.previous), (time(0), tick(1), None));
-    assert_eq!((next, note.dropped, note.redacted), (None, false, None));
-    drop(store);
-
-    seal(&fixture, 5, "two", &["a"]).await;
-    let store = fixture.store();
-    edit(&store, 7).await.item("b", "later").around("another").commit(&store).await;
-    drop(store);
-    for _ in 0..2 {
-        let store = fixture.store();
-        assert_eq!(store.archive(&news, &archive_id("one")).await.unwrap().as_ref(), Some(&first));
-        let place = store.archive_place(&news, &archive_id("one")).await.unwrap().unwrap();
-        assert_eq!(place.next, Some((archive_id("two"), time(4))));
-        let second = store.archive_place(&news, &archive_id("two")).await.unwrap().unwrap();
-        assert_eq!(second.note.previous, Some(archive_id("one")));
-        assert!(place.note.bytes > 0);
-        let oldest = store.snapshot(&news).await.unwrap().unwrap().archives;
-        assert_eq!(oldest, [place.note, second.note]);
-        assert!(store.archive(&news, &archive_id("three")).await.unwrap().is_none());
-        assert!(store.archive(&feed("other"), &archive_id("one")).await.unwrap().is_none());
-        drop(store);
-        fixture = fixture.reopen().await;
-    }
 }
 
 async fn text_is_taken_out_in_place(fixture: StoreFixture) {

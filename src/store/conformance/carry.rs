@@ -1,7 +1,6 @@
 //! What one store hands over, another answers alike, whatever kind they are and on whatever way.
 
 use super::make::*;
-use super::model::{Step, follow};
 use super::{EngineKind, Home, StoreFixture, on_every_store, open};
 use crate::portable::{
     ExportHead, ExportReader, ExportRecord, ExportTotals, ExportWriter, ImportMessage,
@@ -11,7 +10,6 @@ use tokio::sync::mpsc;
 
 on_every_store! {
     everything_is_handed_over
-    a_copy_goes_on
     a_used_store_takes_nothing
     what_breaks_off_between_two_feeds_is_not_opened
     nobody_need_take_it_all
@@ -183,8 +181,8 @@ async fn everything_is_handed_over(fixture: StoreFixture) {
     there_and_back(&fixture, EngineKind::Memory).await;
 }
 
-/// A copy of another kind answers alike, and a copy of that one, of the first kind, in everything.
-pub(super) async fn there_and_back(fixture: &StoreFixture, other: EngineKind) {
+/// A copy of another kind answers alike, and a copy of that one, of the first kind, in everything. The first copy.
+pub(super) async fn there_and_back(fixture: &StoreFixture, other: EngineKind) -> StoreFixture {
     let store = fixture.store();
     let there = copy(&store, other).await;
     assert_alike(&store, &there.store(), false).await;
@@ -192,40 +190,7 @@ pub(super) async fn there_and_back(fixture: &StoreFixture, other: EngineKind) {
     let back = copy(&there.store(), fixture.kind()).await;
     assert_alike(&store, &back.store(), true).await;
     assert_eq!(pieces(&store).await.len(), pieces(&back.store()).await.len());
-}
-
-async fn a_copy_goes_on(fixture: StoreFixture) {
-    fill(&fixture).await;
-    let in_memory = copy(&fixture.store(), EngineKind::Memory).await;
-    let on_disk = copy(&fixture.store(), EngineKind::Disk).await;
-    let one = past_after_more(&in_memory).await;
-    assert_eq!(one, past_after_more(&on_disk).await);
-    assert_eq!(one, past_after_more(&fixture).await);
-}
-
-/// What the past is after more has happened; the purged name is used again.
-async fn past_after_more(fixture: &StoreFixture) -> (Vec<Past>, Vec<String>, Tick) {
-    let store = fixture.store();
-    for seconds in 40..80 {
-        let draft = edit(&store, seconds).await;
-        let draft = draft.item("a", &format!("a{seconds}")).order(&["a"]);
-        draft.commit(&store).await;
-    }
-    let mut pasts = Vec::new();
-    for seconds in [5, 17, 39, 41, 79] {
-        let past = store.past(&feed("news"), PastSelect::All, time(seconds)).await.unwrap();
-        let mut past = past.unwrap();
-        // The marks of openings are chance.
-        if let Past::Then(view) = &mut past {
-            view.state.lineage = Lineage::default();
-        }
-        pasts.push(past);
-    }
-    let events = store.events(&feed("news"), usize::MAX).await.unwrap();
-    let said = events.into_iter().map(|event| format!("{event:?}")).collect();
-    Draft::on(&store, "old", 1).await.item("a", "A").order(&["a"]).commit(&store).await;
-    let again = store.state(&feed("old")).await.unwrap().unwrap();
-    (pasts, said, again.tick.unwrap())
+    there
 }
 
 async fn a_used_store_takes_nothing(fixture: StoreFixture) {
@@ -316,16 +281,6 @@ async fn nobody_need_take_it_all(fixture: StoreFixture) {
     let (carried, first) = tokio::join!(store.export(sender), leaving);
     carried.unwrap();
     assert!(matches!(first, Some(ExportRecord::Origin(_))));
-}
-
-pub(super) fn run(from: EngineKind, to: EngineKind, steps: Vec<Step>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    runtime.block_on(async {
-        let (fixture, model) = follow(from, steps).await;
-        there_and_back(&fixture, to).await;
-        let copied = copy(&fixture.store(), to).await;
-        model.agrees_with(&copied.store()).await;
-    });
 }
 
 /// Writers go on while a store is handed over. Each feed comes at one of its revisions, and the log is never

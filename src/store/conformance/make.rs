@@ -97,6 +97,16 @@ pub(super) fn ids(view: &View) -> Vec<&str> {
     view.items.iter().map(|item| item.shared.winner.id.as_str()).collect()
 }
 
+/// Adds a seal of these items to a change.
+pub(crate) fn add_seal(change: &mut Change, id: &str, items: Vec<SyncId>) {
+    let chain = &mut change.state.archives;
+    let (id, upstream) = (ArchiveId::new(id).unwrap(), "https://example.org/feed".to_owned());
+    let previous = chain.newest.replace(id.clone());
+    change.seals.push(Seal { number: chain.next, id, previous, upstream, items });
+    chain.next += 1;
+    chain.sealed = change.state.tick;
+}
+
 /// A change to the feed `news` at the given second.
 pub(crate) async fn edit(store: &Store, seconds: i64) -> Draft {
     Draft::on(store, "news", seconds).await
@@ -229,10 +239,22 @@ impl Draft {
         self
     }
 
-    /// An item leaves the ledger.
+    /// The version of an item in this change is in conflict with these.
+    pub(super) fn contest(mut self, name: &str, versions: Vec<Version<Option<Markup>>>) -> Self {
+        let known = self.change.known.iter_mut().find(|known| known.id == id(name)).unwrap();
+        known.conflicts = u32::try_from(versions.len()).unwrap();
+        (known.noconflicts, known.origin) = (Some(false), Origin::Upstream);
+        self.change.conflicts.push(Conflicting { id: id(name), versions });
+        self
+    }
+
+    /// An item leaves the ledger; its stub has other names.
     pub(super) fn evict(mut self, name: &str) -> Self {
         let known = self.before.get(&id(name)).unwrap();
-        self.change.evicted.push(known.stub(known.history.clone(), self.tick.time()));
+        let stub = known.stub(known.history.clone(), self.tick.time());
+        let [once, twice] = ["once", "twice"].map(|when| format!("urn:{name}-{when}"));
+        let (aliases, published_id) = (vec![once, twice.clone()], twice);
+        self.change.evicted.push(LedgerEntry { aliases, published_id, ..stub });
         self.shown();
         self
     }
