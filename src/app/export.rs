@@ -11,7 +11,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 use tempfile::NamedTempFile;
-use tidegate_core::model::Time;
 use tidegate_serve::{LeftOutCredentials, WrittenState, write_state};
 use tidegate_store::portable::{ExportHead, ExportReader, ExportTotals, PortableError};
 use tidegate_store::{Store, StoreError};
@@ -188,8 +187,6 @@ async fn export_running(file: &Path, gateway: &GatewayOptions) -> Result<Importe
 /// A file with the state of a gateway, which was read from beginning to end and is whole.
 pub(super) struct ProvedState {
     pub(super) head: ExportHead,
-    /// The last moment that it knows of.
-    pub(super) latest: Time,
     pub(super) state: ImportedState,
 }
 
@@ -198,13 +195,12 @@ pub(super) fn prove(file: &Path) -> Result<ProvedState, PortableError> {
     let from = File::open(file)?;
     let bytes = from.metadata()?.len();
     let mut reader = ExportReader::open(from)?;
-    let (mut left_out, mut latest) = (LeftOutCredentials::default(), Time::from_unix(0));
+    let mut left_out = LeftOutCredentials::default();
     while let Some(mut piece) = reader.next_piece()? {
-        latest = piece.latest().map_or(latest, |other| latest.max(other));
         left_out.note(&mut piece);
     }
     let (head, ExportTotals { feeds, items }) = (reader.head().clone(), reader.totals());
-    Ok(ProvedState { head, latest, state: ImportedState { feeds, items, bytes, left_out } })
+    Ok(ProvedState { head, state: ImportedState { feeds, items, bytes, left_out } })
 }
 
 #[cfg(test)]

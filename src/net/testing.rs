@@ -6,7 +6,9 @@
 
 use crate::fetch::{AllowPrivate, FetchSettings};
 #[cfg(test)]
-use crate::fetch::{FetchAnswer, Fetched, FetchedDocument};
+use crate::fetch::{
+    FetchAnswer, FetchError, FetchRequest, Fetched, FetchedDocument, RequestAccess, services,
+};
 use crate::origin::{OriginConfig, OriginPlace, OriginSite, PassMode};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -15,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate_core::model::FeedName;
 #[cfg(test)]
-use tidegate_core::model::{SecretSource, SecretText};
+use tidegate_core::model::{FeedAccess, SecretSource, SecretText, Time};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use url::Url;
@@ -130,6 +132,24 @@ pub fn response(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     let mut out = format!("{head}connection: close\r\n\r\n").into_bytes();
     out.extend(body);
     out
+}
+
+/// A request for a whole document.
+#[cfg(test)]
+pub fn whole(url: &str) -> FetchRequest {
+    FetchRequest::whole(url.to_owned(), Time::from_unix(0))
+}
+
+/// The same with the access of the feed at this address.
+#[cfg(test)]
+pub fn with_access(url: &str, access: &FeedAccess) -> FetchRequest {
+    FetchRequest { access: Some(RequestAccess::new(url, access)), ..whole(url) }
+}
+
+/// Makes one request with clients of its own.
+#[cfg(test)]
+pub async fn fetch(settings: FetchSettings, request: FetchRequest) -> Result<Fetched, FetchError> {
+    tower::ServiceExt::oneshot(services(settings).unwrap().fetch, request).await
 }
 
 /// Returns the document of an answer.

@@ -4,7 +4,6 @@
 //! The records of a feed are consecutive, and its state is the last: an import publishes the feed only when it is
 //! whole.
 
-mod copy;
 mod digest;
 mod export_check;
 mod file;
@@ -12,8 +11,6 @@ mod file;
 #[cfg(test)]
 mod tests;
 
-pub use copy::Copying;
-pub(super) use copy::{announcement, restarted};
 pub use digest::ExportDigest;
 pub(super) use export_check::ExportCheck;
 pub use file::{ExportHead, ExportReader, ExportTotals, ExportWriter, MAGIC, PortableError};
@@ -94,17 +91,6 @@ pub enum ImportMessage {
 }
 
 impl ExportRecord {
-    /// The time of an action of the exporting gateway, where the record tells one.
-    pub fn latest(&self) -> Option<Time> {
-        match self {
-            Self::Log(closed) => Some(closed.at),
-            Self::Poll(poll) => poll.refreshed,
-            Self::Events(_, _, events) => events.last().map(|event| event.at),
-            Self::State(_, head) => Some(head.latest()),
-            _ => None,
-        }
-    }
-
     /// The feed that the record belongs to, if to one.
     pub const fn feed(&self) -> Option<&FeedName> {
         match self {

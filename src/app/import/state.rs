@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tidegate_config::Config;
 use tidegate_core::clock::Clock;
 use tidegate_serve::LeftOutCredentials;
-use tidegate_store::portable::{Copying, ExportHead, ExportReader, ImportMessage, PortableError};
+use tidegate_store::portable::{ExportHead, ExportReader, ImportMessage, PortableError};
 use tidegate_store::{DiskRequest, FreshStore, Store, is_vacant};
 use tokio::sync::mpsc;
 
@@ -41,7 +41,7 @@ pub(super) async fn bring_in(
     let proved = tokio::task::spawn_blocking(move || prove(&path))
         .await
         .context("the file could not be read")?;
-    let ProvedState { head, latest, state } = proved.map_err(|error| wrong(&error))?;
+    let ProvedState { head, state } = proved.map_err(|error| wrong(&error))?;
     let endpoint = &head.endpoint;
     if let Some(wanted) = config.publish.endpoint.as_ref().filter(|wanted| *wanted != endpoint) {
         let said = format!(
@@ -49,14 +49,13 @@ pub(super) async fn bring_in(
         );
         return Err(wrong(&said));
     }
-    let copying = Copying::new(latest, clock.now());
     let ExportHead { endpoint, sup_ids } = head;
     match request.in_place_of(endpoint, sup_ids) {
         LastingStore::Disk(request) => {
             let (target, min_free) = (request.path.clone(), config.store.space.min_free);
             let (fresh, store) =
                 blocking(UNSTORED, move || FreshStore::begin(request, min_free, clock)).await?;
-            let filled = fill(file.to_owned(), store, copying).await;
+            let filled = fill(file.to_owned(), store).await;
             let is_whole = filled.is_ok();
             blocking(UNSTORED, move || match is_whole {
                 true => fresh.put_in_place(),
@@ -76,17 +75,17 @@ pub(super) async fn bring_in(
                 let _ = store.close().await;
                 return Err(error);
             }
-            fill(file.to_owned(), store, copying).await?;
+            fill(file.to_owned(), store).await?;
         }
     }
     Ok(state)
 }
 
 /// Fills an empty store, and closes it.
-async fn fill(file: PathBuf, store: Store, copying: Copying) -> Result<(), AppError> {
+async fn fill(file: PathBuf, store: Store) -> Result<(), AppError> {
     let (sender, pieces) = mpsc::channel(WAITING);
-    let reading = tokio::task::spawn_blocking(move || read(&file, &sender, copying));
-    let brought = store.import(pieces).await;
+    let reading = tokio::task::spawn_blocking(move || read(&file, &sender));
+    let brought = store.import(pieces, true).await;
     let closed = store.close().await;
     // Where the file could not be read, that is why the rest broke off.
     joined(UNSTORED, reading.await)?;
@@ -94,24 +93,15 @@ async fn fill(file: PathBuf, store: Store, copying: Copying) -> Result<(), AppEr
     closed.context(UNSTORED)
 }
 
-/// Sends the pieces on as the copy has them, and then that these were all. After an error
+/// Sends the pieces on, and then that these were all. After an error
 /// the end is not sent: what was taken in so far is no whole state.
-fn read(
-    file: &Path,
-    to: &mpsc::Sender<ImportMessage>,
-    mut copying: Copying,
-) -> Result<(), PortableError> {
+fn read(file: &Path, to: &mpsc::Sender<ImportMessage>) -> Result<(), PortableError> {
     let mut reader = ExportReader::open(File::open(file)?)?;
     let mut left_out = LeftOutCredentials::default();
     while let Some(mut piece) = reader.next_piece()? {
         left_out.note(&mut piece);
-        if to.blocking_send(ImportMessage::Record(copying.piece(piece))).is_err() {
-            return Ok(());
-        }
-    }
-    for piece in copying.end() {
         if to.blocking_send(ImportMessage::Record(piece)).is_err() {
-            break;
+            return Ok(());
         }
     }
     // Who does not take it any more says why.
@@ -123,7 +113,7 @@ fn read(
 mod tests {
     use super::*;
     use tidegate_core::model::testing::record;
-    use tidegate_core::model::{EndpointId, SupIdBasis, Time};
+    use tidegate_core::model::{EndpointId, SupIdBasis};
     use tidegate_store::portable::{ExportRecord, ExportWriter};
 
     /// What is sent of a file, and whether it was read to its end.
@@ -132,8 +122,7 @@ mod tests {
         let file = folder.path().join("gateway.tg");
         std::fs::write(&file, bytes).unwrap();
         let (sender, mut receiver) = mpsc::channel(8);
-        let now = Time::from_unix(0);
-        let is_whole = read(&file, &sender, Copying::new(now, now)).is_ok();
+        let is_whole = read(&file, &sender).is_ok();
         drop(sender);
         let mut sent = Vec::new();
         while let Some(message) = receiver.blocking_recv() {

@@ -148,9 +148,9 @@ pub(super) fn location(value: Option<&HeaderValue>, url: &Url) -> Option<Url> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{AllowPrivate, FetchLimits, FetchSettings, Refusal, services};
+    use super::super::{FetchLimits, FetchSettings, services};
     use super::*;
-    use crate::testing::{Publisher, response};
+    use crate::testing::{Publisher, all_private, response};
     use tower::ServiceExt as _;
 
     fn get(url: &str) -> CallRequest {
@@ -163,10 +163,9 @@ mod tests {
         CallRequest { method, ..CallRequest::page(url, LeadScope::default(), Time::from_unix(0)) }
     }
 
-    async fn send(request: CallRequest, allow_private: AllowPrivate) -> Result<Called, FetchError> {
-        let limits = FetchLimits { call: Duration::from_secs(2), ..FetchLimits::STANDARD };
-        let settings = FetchSettings { allow_private, limits, ..FetchSettings::default() };
-        services(settings).unwrap().call.oneshot(request).await
+    async fn send(request: CallRequest) -> Result<Called, FetchError> {
+        let limits = FetchLimits { call: Duration::from_millis(800), ..FetchLimits::STANDARD };
+        services(FetchSettings { limits, ..all_private() }).unwrap().call.oneshot(request).await
     }
 
     #[tokio::test]
@@ -177,14 +176,14 @@ mod tests {
             _ => response("503 Busy", "retry-after: 7\r\n", b"12345678"),
         })
         .await;
-        let called = send(get(&publisher.url("/a?b=c&d")), AllowPrivate::All).await.unwrap();
+        let called = send(get(&publisher.url("/a?b=c&d"))).await.unwrap();
         let body = Bytes::from_static(b"12345678");
         let (retry_after, leads) = (Some(Duration::from_secs(7)), called.leads.clone());
         let busy = Called { status: 503, body, whole: true, retry_after, leads, location: None };
         assert_eq!(called, busy);
-        let long = send(get(&publisher.url("/long")), AllowPrivate::All).await.unwrap();
+        let long = send(get(&publisher.url("/long"))).await.unwrap();
         assert_eq!((long.body.len(), long.whole), (8, false));
-        let never = send(get(&publisher.url("/never")), AllowPrivate::All).await;
+        let never = send(get(&publisher.url("/never"))).await;
         assert!(matches!(never, Err(FetchError::Timeout { .. })), "{never:?}");
         let head = publisher.heads().remove(0);
         assert!(head.starts_with("get /a?b=c&d http/1.1\r\n"), "{head}");
@@ -202,7 +201,7 @@ mod tests {
         headers.append("link", HeaderValue::from_static("<b>; rel=self"));
         let sent = CallBody { headers, body: Bytes::from_static(b"hello") };
         let post = CallRequest { method: Method::POST, sent, ..get(&publisher.url("/a")) };
-        let called = send(post, AllowPrivate::All).await.unwrap();
+        let called = send(post).await.unwrap();
         assert_eq!(called.status, 307);
         assert_eq!(called.location, Url::parse(&publisher.url("/b")).ok());
         let heads = publisher.heads();
@@ -224,11 +223,9 @@ mod tests {
             b"HTTP/1.1 410 Gone\r\nretry-after: 7\r\ncontent-length: 1000000\r\n\r\nSTALL".to_vec()
         })
         .await;
-        let head = page(Method::HEAD, &publisher.url("/a#b"));
-        let head = send(head, AllowPrivate::All).await.unwrap();
+        let head = send(page(Method::HEAD, &publisher.url("/a#b"))).await.unwrap();
         assert_eq!((head.status, head.retry_after, head.location), (405, None, None));
-        let get = page(Method::GET, &publisher.url("/a"));
-        let get = send(get, AllowPrivate::All).await.unwrap();
+        let get = send(page(Method::GET, &publisher.url("/a"))).await.unwrap();
         assert_eq!((get.status, get.retry_after), (410, Some(Duration::from_secs(7))));
         let heads = publisher.heads();
         assert_eq!(heads.len(), 2);
@@ -242,22 +239,5 @@ mod tests {
             assert!(head.contains("user-agent: tidegate/"), "{head}");
             assert!(!head.contains("application/rss+xml"), "{head}");
         }
-    }
-
-    #[tokio::test]
-    async fn the_guard_stands_before_calls_and_pages() {
-        let publisher = Publisher::start(|_| response("200 OK", "", b"")).await;
-        for url in [
-            publisher.url("/a"),
-            "http://169.254.169.254/latest/meta-data/".to_owned(),
-            format!("http://localhost:{}/a", publisher.port),
-        ] {
-            for request in [get(&url), page(Method::HEAD, &url)] {
-                let refused = send(request, AllowPrivate::No).await.expect_err(&url);
-                let FetchError::Refused { refusal, .. } = refused else { panic!("{refused:?}") };
-                assert!(matches!(refusal, Refusal::Address { .. }), "{url}: {refusal:?}");
-            }
-        }
-        assert_eq!(publisher.heads().len(), 0);
     }
 }

@@ -13,10 +13,8 @@ fn state_and_change() -> (FeedState, Change) {
     let (revision, last) = (Revision(1), Some(tick(5)));
     let before = FeedState { revision, tick: last, render_revision: 2, ..state() };
     let draft = Draft::over("news", Some(before.clone()), ledger.into(), 6);
-    let mut change = sealing(draft.item("a", "A").item("c", "C").done(), "one", &["a"]);
-    change.known[0].conflicts = 1;
-    change.conflicts = vec![Conflicting { id: id("a"), versions: vec![lost("a")] }];
-    (before, change)
+    let draft = draft.item("a", "A").contest("a", vec![lost("a")]).item("c", "C");
+    (before, sealing(draft.done(), "one", &["a"]))
 }
 
 /// A version that has lost, of bytes that are stored.

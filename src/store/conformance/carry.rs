@@ -61,13 +61,14 @@ fn filed(pieces: &[ExportRecord], endpoint: &EndpointId) -> Vec<ExportRecord> {
 
 pub(crate) async fn import(store: &Store, pieces: Vec<ExportRecord>) -> Result<(), CommitError> {
     let pieces = pieces.into_iter().map(ImportMessage::Record);
-    send_messages(store, pieces.chain([ImportMessage::End])).await
+    send_messages(store, pieces.chain([ImportMessage::End]), false).await
 }
 
 /// Hands messages to an import, and closes the channel.
-async fn send_messages(
+pub(super) async fn send_messages(
     store: &Store,
     messages: impl IntoIterator<Item = ImportMessage>,
+    is_copy: bool,
 ) -> Result<(), CommitError> {
     let (sender, receiver) = mpsc::channel(4);
     let sending = async move {
@@ -77,7 +78,7 @@ async fn send_messages(
             }
         }
     };
-    tokio::join!(store.import(receiver), sending).0
+    tokio::join!(store.import(receiver, is_copy), sending).0
 }
 
 /// A copy of a store, by way of a file.
@@ -168,11 +169,9 @@ pub(super) async fn fill(fixture: &StoreFixture) {
         };
         draft.commit(&store).await;
     }
-    let mut change = edit(&store, 39).await.item("c", "contested").done();
-    change.known[0].conflicts = 1;
     let lost = known("c", 1, tick(4)).version(Some(markup("lost")));
-    change.conflicts = vec![Conflicting { id: id("c"), versions: vec![lost] }];
-    store.commit(change).await.unwrap();
+    let draft = edit(&store, 39).await.item("c", "contested").contest("c", vec![lost]);
+    draft.commit(&store).await;
 }
 
 async fn everything_is_handed_over(fixture: StoreFixture) {
@@ -213,7 +212,7 @@ async fn what_breaks_off_between_two_feeds_is_not_opened(fixture: StoreFixture) 
     let all = pieces(&other.store).await;
     let first = all.iter().position(|piece| matches!(piece, ExportRecord::State(..))).unwrap();
     let first = all.into_iter().take(first + 1).map(ImportMessage::Record);
-    let refused = send_messages(&fixture.store, first).await;
+    let refused = send_messages(&fixture.store, first, false).await;
     assert!(is_refused(refused.unwrap_err().into()));
     if let Home::Memory = fixture.home {
         return assert!(fixture.store.reopen().is_err_and(is_refused));

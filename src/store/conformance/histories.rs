@@ -30,8 +30,8 @@ histories! {
     the_model_agrees_on_postgres 8 30 |steps| if is_tested() {
         run(Postgres, steps);
     };
-    copies_in_memory_answer_alike 12 30 |steps| go_on_in_copy(Disk, Memory, steps);
-    copies_on_disk_answer_alike 12 30 |steps| go_on_in_copy(Memory, Disk, steps);
+    copies_in_memory_answer_alike 10 30 |steps| go_on_in_copy(Disk, Memory, steps);
+    copies_on_disk_answer_alike 10 30 |steps| go_on_in_copy(Memory, Disk, steps);
     copies_on_postgres_answer_alike 8 20 |steps: Vec<_>| if is_tested() {
         go_on_in_copy(Postgres, Disk, steps.clone());
         go_on_in_copy(Disk, Postgres, steps.clone());

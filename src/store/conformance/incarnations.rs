@@ -1,9 +1,9 @@
 //! What goes on where another store was, and what begins a life of its own: a compacted store, and a copy.
 
-use super::carry::{import, pieces};
+use super::carry::{import, pieces, send_messages};
 use super::make::*;
 use super::{EngineKind, StoreFixture, endpoint, on_every_store};
-use crate::portable::{Copying, ExportRecord};
+use crate::portable::ImportMessage;
 use std::sync::Arc;
 use tidegate_core::clock::ManualClock;
 
@@ -48,12 +48,9 @@ async fn restored(store: &Store, kind: EngineKind) -> StoreFixture {
 /// A copy, made at the second `now`.
 async fn copied(store: &Store, kind: EngineKind, now: i64) -> StoreFixture {
     let fixture = StoreFixture::new(kind);
-    let all = pieces(store).await;
-    let known = all.iter().filter_map(ExportRecord::latest).max().unwrap();
-    let mut copying = Copying::new(known, time(now));
-    let mut copy: Vec<_> = all.into_iter().map(|piece| copying.piece(piece)).collect();
-    copy.extend(copying.end());
-    import(&fixture.store, copy).await.unwrap();
+    fixture.clock.set(time(now));
+    let all = pieces(store).await.into_iter().map(ImportMessage::Record);
+    send_messages(&fixture.store, all.chain([ImportMessage::End]), true).await.unwrap();
     fixture.reopen().await
 }
 
@@ -135,10 +132,10 @@ async fn is_apart(copy: &StoreFixture, before: &[Place], ahead: &[Place]) {
 
 async fn a_place_has_one_name_whatever_restarts(mut fixture: StoreFixture) {
     let mut places = changes(&fixture, 1..3).await;
-    for round in 0..40_i64 {
+    for round in 0..9_i64 {
         fixture = fixture.reopen().await;
         assert_eq!(newest(&fixture.store()), *places.last().unwrap(), "nothing came since");
-        if round % 8 == 0 {
+        if round % 4 == 0 {
             places.extend(changes(&fixture, round + 3..round + 4).await);
         }
     }

@@ -57,13 +57,9 @@ async fn what_is_too_large_is_refused(fixture: StoreFixture) {
     edit(&store, 1).await.item("a", "A").commit(&store).await;
     let before = store.snapshot(&feed("news")).await.unwrap();
     let text = "x".repeat(VALUE_LIMIT);
-    let mut of_version = edit(&store, 2).await.item("a", "B").done();
-    of_version.known[0].conflicts = 1;
+    let of_version = edit(&store, 2).await.item("a", &text).done();
     let lost = known("a", 1, tick(1)).version(Some(markup(&text)));
-    let conflicts = vec![Conflicting { id: id("a"), versions: vec![lost] }];
-    let of_conflict = Change { conflicts, ..of_version.clone() };
-    of_version.known[0].conflicts = 0;
-    of_version.versions[0].markup = Some(markup(&text));
+    let of_conflict = edit(&store, 2).await.item("a", "B").contest("a", vec![lost]).done();
     let of_latest = edit(&store, 2).await.latest("a", &text).done();
     let around = edit(&store, 2).await.around(&(text + "x")).done();
     let item = "the item a of the feed news";

@@ -240,7 +240,7 @@ impl Draft {
     }
 
     /// The version of an item in this change is in conflict with these.
-    pub(super) fn contest(mut self, name: &str, versions: Vec<Version<Option<Markup>>>) -> Self {
+    pub(crate) fn contest(mut self, name: &str, versions: Vec<Version<Option<Markup>>>) -> Self {
         let known = self.change.known.iter_mut().find(|known| known.id == id(name)).unwrap();
         known.conflicts = u32::try_from(versions.len()).unwrap();
         (known.noconflicts, known.origin) = (Some(false), Origin::Upstream);

@@ -1,9 +1,8 @@
 //! What the hub keeps of its subscribers.
 
 use super::make::*;
-use tidegate_core::websub::{
-    Active, CallbackPurpose, Manner, PendingRequest, Secret, Subscription,
-};
+use crate::record::specimen::specimen;
+use tidegate_core::websub::{Active, CallbackPurpose, Manner, PendingRequest, Subscription};
 use url::Url;
 
 on_every_store! {
@@ -14,18 +13,7 @@ pub(crate) fn subscription(callback: &str) -> Subscription {
     let callback = Url::parse(&format!("https://reader.example/{callback}")).unwrap();
     let topic = "https://g/feeds/news".to_owned();
     let mut made = Subscription::new(Manner::WebSub, feed("news"), topic, callback);
-    made.active = Some(Active {
-        secret: Some(Secret::new("hush").unwrap()),
-        since: time(0),
-        until: time(900),
-        told: Some(tick(3)),
-        delivered: Some(time(4)),
-        deliveries: 7,
-        failures: 1,
-        not_before: Some(time(30)),
-        gone: Some(time(29)),
-        trouble: Some("the callback answered 500".to_owned()),
-    });
+    made.active = Some(Active { until: time(900), ..specimen(1) });
     made
 }
 

@@ -153,7 +153,7 @@ async fn copy(
     let request = OpenRequest { endpoint: Some(old.endpoint().clone()), sup_ids };
     let new = blocking(move || Ok(fresh.open(request, clock)?)).await?;
     let (to, from) = mpsc::channel(WAITING);
-    let (handed, taken) = tokio::join!(read(old, Some(to), &mut progress), new.import(from));
+    let (handed, taken) = tokio::join!(read(old, Some(to), &mut progress), new.import(from, false));
     let uncopied = |error: CommitError| {
         CompactError::Unchanged(format!("the store could not be copied: {}", in_words(&error)))
     };

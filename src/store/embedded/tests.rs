@@ -1,12 +1,12 @@
 mod damaged_export;
 mod pruning;
-mod purge_marks;
 
 use super::feed::FeedRecords;
 use super::feed_writer::FeedWriter;
+use super::testing::{ScriptedStore, StoreFault};
 use super::*;
 use crate::conformance::make::{self, Draft, edit};
-use crate::engine::{Class, EngineCall, WatchedEngine};
+use crate::engine::{Class, Writes};
 use crate::purge_mark::PurgeMark;
 use crate::{CommitError, Select, Store};
 use std::time::Duration;
@@ -33,17 +33,6 @@ impl Store {
 /// What comes of something that does not wait for what a test holds.
 async fn at_once<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(20), work).await.expect("it waits")
-}
-
-/// A store in memory whose calls are seen; an error is the answer.
-fn watched(
-    watch: impl Fn(EngineCall<'_>) -> Result<(), StoreError> + Send + Sync + 'static,
-) -> Store {
-    let engine =
-        WatchedEngine { engine: Arc::new(MemoryEngine::default()), watch: Box::new(watch) };
-    let endpoint = EndpointId::own("gate.example").ok();
-    let request = OpenRequest { endpoint, ..OpenRequest::default() };
-    Store::over_memory(Records::new(Arc::new(engine)), request, clock()).unwrap()
 }
 
 #[tokio::test]
@@ -74,67 +63,93 @@ async fn a_purge_that_was_cut_off_is_finished_at_the_next_start() {
     assert!(records.contains(Class::Marks, &keys::of_kind(keys::PURGED, &feed)).unwrap());
 }
 
+/// The updates of a mark that is made of less would be too few for good, and subscribers would ignore the items of a
+/// feed that takes the name again.
+#[tokio::test]
+async fn a_purge_waits_for_what_its_mark_is_made_of_unless_that_is_damaged() {
+    let feed = make::feed("news");
+    let updated_twice = async || {
+        let store = ScriptedStore::new("gate.example", clock());
+        for (at, text) in [(1, "one"), (2, "two")] {
+            edit(&store, at).await.item("a", text).order(&["a"]).commit(&store).await;
+        }
+        store
+    };
+    for (class, key, of_damaged) in [
+        (Class::Gateway, IDENTITY_KEY.to_vec(), 2),
+        (Class::Items, keys::item(&feed, &make::id("a")), 0),
+        (Class::Stubs, keys::numbered(&feed, 1), 2),
+    ] {
+        let (store, damaged) = (updated_twice().await, updated_twice().await);
+        store.put_feed(&make::record("news")).await.unwrap();
+        let before = store.view(&feed, Select::All).await.unwrap().unwrap();
+        store.fault(StoreFault::ReadOf(class.name()));
+        let said = store.purge_feed(&feed).await.unwrap_err();
+        assert!(matches!(said, StoreError::Io { .. }), "{class:?}: {said:?}");
+        assert_eq!(store.view(&feed, Select::All).await.unwrap().unwrap(), before, "{class:?}");
+        assert_eq!(store.feeds().await.unwrap(), [make::record("news")], "{class:?}");
+        assert_eq!(store.purged_updates(&feed).await.unwrap(), 0, "{class:?}");
+        // It answers again, or what it has is damaged.
+        let records = damaged.inner.opened().unwrap().records;
+        records.engine().apply(Writes::from([((class, key), Some(vec![9]))])).unwrap();
+        for (store, updates) in [(store, 2), (damaged, of_damaged)] {
+            store.purge_feed(&feed).await.unwrap();
+            assert!(store.state(&feed).await.unwrap().is_none());
+            assert_eq!(store.purged_updates(&feed).await.unwrap(), updates, "{class:?}");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_taker_of_an_export_that_stands_still_holds_nobody_up() {
+async fn nobody_waits_for_what_others_hold() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(open(folder.path()));
-    let draft = async |seconds| edit(&store, seconds).await.item("a", "A").item("b", "B");
-    draft(1).await.order(&["a", "b"]).commit(&store).await;
+    let [shut, other] = ["shut", "open"].map(make::feed);
+    for feed in [&shut, &other] {
+        let draft = Draft::on(&store, feed.as_str(), 1).await.item("a", "A").item("b", "B");
+        draft.order(&["a", "b"]).commit(&store).await;
+    }
+    // Readers of a feed that is shut leave permits for others.
+    let lock = store.inner.shared.locks.lock(&shut).await;
+    let reading = || {
+        let (store, shut) = (Arc::clone(&store), shut.clone());
+        tokio::spawn(async move { store.view(&shut, Select::All).await.unwrap().unwrap() })
+    };
+    let waiting: Vec<_> = (0..3 * READS).map(|_| reading()).collect();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(waiting.iter().all(|task| !task.is_finished()));
+    let view = at_once(store.view(&other, Select::All)).await.unwrap().unwrap();
+    assert_eq!(view.items.len(), 2);
+    drop(lock);
+    for task in waiting {
+        assert_eq!(task.await.unwrap().items.len(), 2);
+    }
+    // A taker of an export that stands still keeps nobody from a change.
     let (to, mut taken) = mpsc::channel(1);
     let exported = Arc::clone(&store);
     let exporting = tokio::spawn(async move { exported.export(to).await });
     while taken.recv().await.unwrap().feed().is_none() {}
-    let change = draft(2).await.done();
+    let change = Draft::on(&store, "open", 2).await.item("a", "A").done();
     at_once(store.commit(change)).await.unwrap();
     while taken.recv().await.is_some() {}
     exporting.await.unwrap().unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn readers_of_a_feed_that_is_shut_leave_room_for_others() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Arc::new(open(folder.path()));
-    for feed in ["shut", "open"] {
-        Draft::on(&store, feed, 1).await.item("a", "A").order(&["a"]).commit(&store).await;
-    }
-    let shut = store.inner.shared.locks.lock(&make::feed("shut")).await;
-    let (reading, name) = (Arc::clone(&store), make::feed("shut"));
-    let waiting: Vec<_> = (0..3 * READS)
-        .map(|_| {
-            let (store, name) = (Arc::clone(&reading), name.clone());
-            tokio::spawn(async move { store.view(&name, Select::All).await.unwrap().unwrap() })
-        })
-        .collect();
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    assert!(waiting.iter().all(|task| !task.is_finished()));
-    let name = make::feed("open");
-    let other = at_once(store.view(&name, Select::All)).await.unwrap().unwrap();
-    assert_eq!(other.items.len(), 1);
-    drop(shut);
-    for task in waiting {
-        assert_eq!(task.await.unwrap().items.len(), 1);
-    }
-}
-
-/// A change of a feed is planned, which may take long, while the feed is read.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn readers_of_a_feed_do_not_wait_while_its_change_is_planned() {
-    let folder = tempfile::tempdir().unwrap();
-    let (store, feed) = (Arc::new(open(folder.path())), make::feed("news"));
-    let change = edit(&store, 1).await.item("a", "A").order(&["a"]).done();
-    // The plan waits for its turn to read.
-    let turns = store.inner.acquire_all_read_permits().await.unwrap();
-    let writing = Arc::clone(&store);
+    // As many read as may, and hang: what is in memory is answered, and the plan of a change waits for its permit to
+    // read while readers of its feed do not wait for the plan.
+    let permits = store.inner.acquire_all_read_permits().await.unwrap();
+    store.put_feed(&make::record("news")).await.unwrap();
+    assert_eq!(at_once(store.feed_list()).await.unwrap().len(), 1);
+    let (writing, state) = (Arc::clone(&store), store.state(&other).await.unwrap());
+    let change = Draft::over("open", state, Default::default(), 3).item("c", "C").done();
     let commit = tokio::spawn(async move { writing.commit(change).await });
     tokio::time::sleep(Duration::from_millis(100)).await;
-    drop(at_once(store.inner.shared.locks.lock_to_read(&feed)).await);
-    drop(turns);
+    drop(at_once(store.inner.shared.locks.lock_to_read(&other)).await);
+    drop(permits);
     commit.await.unwrap().unwrap();
 }
 
 #[tokio::test]
 async fn readers_of_a_purged_feed_do_not_wait_for_its_sweep() {
-    let store = testing::ScriptedStore::new("gate.example", clock());
+    let store = ScriptedStore::new("gate.example", clock());
     let feed = make::feed("news");
     edit(&store, 1).await.item("a", "A").order(&["a"]).commit(&store).await;
     let (sweeps, purging, name) = (store.hold_commits(), store.real(), feed.clone());
@@ -146,20 +161,6 @@ async fn readers_of_a_purged_feed_do_not_wait_for_its_sweep() {
     assert!(!purge.is_finished());
     sweeps.add_permits(8);
     purge.await.unwrap().unwrap();
-}
-
-/// Those that read may hang: what is in memory is answered all the same.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_list_of_feeds_is_answered_while_as_many_read_as_may() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path());
-    store.put_feed(&make::record("news")).await.unwrap();
-    assert_eq!(store.feed_list().await.unwrap().len(), 1);
-    let reading = store.inner.acquire_all_read_permits().await.unwrap();
-    store.put_feed(&make::record("other")).await.unwrap();
-    assert_eq!(at_once(store.feed_list()).await.unwrap().len(), 2);
-    drop(reading);
-    store.close().await.unwrap();
 }
 
 /// A large change that began while there was space breaks off before it takes what must stay free.
@@ -229,7 +230,7 @@ fn a_stub_is_found_by_its_sync_id_whatever_others_are_called() {
         known.native_shown = native.to_owned();
         known.stub(known.history.clone(), tick.time())
     };
-    let mut writes = crate::engine::Writes::new();
+    let mut writes = Writes::new();
     let (codec, name) = (&feed.records, &feed.name);
     let mut writer = FeedWriter { codec, name, writes: &mut writes };
     for decoy in 0..64 {

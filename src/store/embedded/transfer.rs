@@ -107,8 +107,13 @@ impl Store {
 
     /// Imports the records of another store of the same endpoint. If the channel is closed before the end was sent,
     /// the store stays unusable ([`StoreError::PartlyImported`]). Only into an empty store
-    /// ([`StoreError::Occupied`]); after an error it cannot be used. Durable on return.
-    pub async fn import(&self, mut from: mpsc::Receiver<ImportMessage>) -> Result<(), CommitError> {
+    /// ([`StoreError::Occupied`]); after an error it cannot be used. `is_copy`: the other store may have gone on, so
+    /// that this one becomes a new incarnation ([`Store::reincarnate`]). Durable on return.
+    pub async fn import(
+        &self,
+        mut from: mpsc::Receiver<ImportMessage>,
+        is_copy: bool,
+    ) -> Result<(), CommitError> {
         let (mut pieces, mut bytes) = (Vec::new(), 0_usize);
         loop {
             let message = from.recv().await;
@@ -127,11 +132,18 @@ impl Store {
             self.condition().check_intake()?;
             let taken = std::mem::take(&mut pieces);
             bytes = 0;
-            let import = move |committer: &mut Committer| committer.import(&taken, is_last);
+            let is_end = is_last && !is_copy;
+            let import = move |committer: &mut Committer| committer.import(&taken, is_end);
             self.inner.submit(WriteScope::Identity, import).await?;
             if is_cut_off {
                 let path = self.inner.opened()?.records.engine().path().to_owned();
                 return Err(StoreError::PartlyImported { path }.into());
+            }
+            if is_last && is_copy {
+                // The store is not whole before, and nobody else opens it.
+                self.restart_feeds(false).await?;
+                let end = |committer: &mut Committer| committer.import(&[], true);
+                self.inner.submit(WriteScope::Identity, end).await?;
             }
             if is_last {
                 return Ok(());

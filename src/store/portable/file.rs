@@ -16,7 +16,7 @@ pub(super) const FORMAT: u32 = 1;
 /// The longest frame, in bytes: an item with its newest bytes and its conflicts.
 pub(super) const FRAME_LIMIT: usize = 2 * VALUE_LIMIT + 64 * 1024;
 /// The most bytes of numbers and lengths in a frame: lists of empty values take many times their bytes in memory.
-const NUMBERS_LIMIT: usize = 4 << 20;
+pub(super) const NUMBERS_LIMIT: usize = if cfg!(test) { 64 << 10 } else { 4 << 20 };
 /// The largest zstd window that is read, as the power of two: four times the one that is written.
 const WINDOW_LOG: u32 = 24;
 /// The zstd level: written once, and read seldom.

@@ -1,6 +1,6 @@
 //! Every record reads back as it was written, also one of another day.
 
-use super::specimen::{any_specimen, specimen};
+use super::specimen::specimen;
 use super::*;
 use crate::{AppliedOrigins, LoggedChange, VersionNote};
 use bytes::Bytes;
@@ -157,13 +157,6 @@ proptest! {
         let _ = decode::<Vec<HeldEntry>>(&[&[1, 0], bytes.as_slice()].concat());
         let _ = decode::<Markup>(&[&[1, 0], bytes.as_slice()].concat());
         let _ = decode::<StateRecord>(&[&[1, 1], bytes.as_slice()].concat());
-    }
-
-    #[test]
-    fn a_record_cut_short_is_refused(markup in any_specimen::<Markup>(), keep in 0.0..1.0f64) {
-        let bytes = encode(&markup).unwrap();
-        let cut = (bytes.len() as f64 * keep) as usize;
-        prop_assert!(decode::<Markup>(&bytes[..cut]).is_err());
     }
 }
 

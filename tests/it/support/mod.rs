@@ -361,15 +361,10 @@ impl Gate {
             sender.send(ImportMessage::Record(piece)).await.unwrap();
         }
         sender.send(ImportMessage::End).await.unwrap();
-        let clock = ManualClock::at(Time::from_unix(START));
-        self.store = Arc::new(
-            Store::in_memory(Some(self.store.endpoint().clone()), Arc::new(clock.clone())).unwrap(),
-        );
-        self.store.import(pieces).await.unwrap();
-        if restored {
-            clock.set(self.now);
-            self.store.reincarnate().await.unwrap();
-        }
+        let now = if restored { self.now } else { Time::from_unix(START) };
+        let (endpoint, clock) = (self.store.endpoint().clone(), Arc::new(ManualClock::at(now)));
+        self.store = Arc::new(Store::in_memory(Some(endpoint), clock).unwrap());
+        self.store.import(pieces, restored).await.unwrap();
     }
 }
 

@@ -1,12 +1,11 @@
 //! Tests against publishers in this process, each with its own port and so its own origin.
 
-use super::super::{FetchAnswer, FetchBlame, FetchRequest, Fetched, Validators, services};
+use super::super::{FetchAnswer, FetchBlame, FetchRequest, Fetched, Validators};
 use super::*;
-use crate::testing::{Publisher, all_private, literal, response};
+use crate::testing::{Publisher, all_private, fetch, literal, response, with_access};
 use proptest::prelude::*;
 use proptest::sample::select;
-use tidegate_core::model::{Time, UserPassword};
-use tower::ServiceExt as _;
+use tidegate_core::model::UserPassword;
 
 fn everything() -> FeedAccess {
     let login = UserPassword { user: literal("me"), password: literal("pässword") };
@@ -19,13 +18,8 @@ fn everything() -> FeedAccess {
     }
 }
 
-fn request(url: &str, access: &FeedAccess) -> FetchRequest {
-    let asked = FetchRequest::whole(url.to_owned(), Time::from_unix(0));
-    FetchRequest { access: Some(RequestAccess::new(url, access)), ..asked }
-}
-
 async fn ask(request: FetchRequest) -> Result<Fetched, FetchError> {
-    services(all_private()).unwrap().fetch.oneshot(request).await
+    fetch(all_private(), request).await
 }
 
 /// Returns which requests carried the credentials: all of them or none.
@@ -52,14 +46,13 @@ async fn credentials_go_to_the_feeds_own_origin_alone() {
         _ => response("200 OK", "", b"<feed/>"),
     })
     .await;
-    ask(request(&publisher.url("/same"), &everything())).await.unwrap();
+    ask(with_access(&publisher.url("/same"), &everything())).await.unwrap();
     assert_eq!(known(&publisher), [true, true]);
-    let moved = ask(request(&publisher.url("/other"), &everything())).await.unwrap();
+    let moved = ask(with_access(&publisher.url("/other"), &everything())).await.unwrap();
     assert_eq!(moved.moved_to, Some(other.url("/feed")));
     // With a remembered redirect, the other origin is asked first.
-    let mut remembered = request(&publisher.url("/other"), &everything());
-    remembered.start = moved.moved_to;
-    ask(remembered).await.unwrap();
+    let remembered = with_access(&publisher.url("/other"), &everything());
+    ask(FetchRequest { start: moved.moved_to, ..remembered }).await.unwrap();
     assert_eq!(known(&other), [false, false]);
     for head in publisher.heads().iter().chain(&other.heads()) {
         assert!(head.contains("user-agent: our reader\r\n"), "{head}");
@@ -72,7 +65,7 @@ async fn credentials_go_to_the_feeds_own_origin_alone() {
         response("302 Found", &format!("location: {elsewhere}\r\n"), b"")
     })
     .await;
-    let error = ask(request(&publisher.url("/"), &everything())).await.unwrap_err();
+    let error = ask(with_access(&publisher.url("/"), &everything())).await.unwrap_err();
     let origin = publisher.url("");
     assert_eq!(
         error.to_string(),
@@ -99,7 +92,7 @@ async fn validators_are_for_whom_they_were_given_to() {
     let access = FeedAccess { login: Some(Login::Bearer(source)), ..FeedAccess::default() };
     let with = |validators: &Validators, access: &FeedAccess| FetchRequest {
         validators: validators.clone(),
-        ..request(&publisher.url("/"), access)
+        ..with_access(&publisher.url("/"), access)
     };
     std::fs::write(&path, "one\r\n").unwrap();
     let first = ask(with(&Validators::default(), &access)).await.unwrap().validators;
@@ -141,7 +134,7 @@ async fn a_secret_that_cannot_be_had_is_the_operators() {
         (file("empty", b"\n"), "is empty"),
     ] {
         let access = FeedAccess { login: Some(Login::Bearer(source)), ..FeedAccess::default() };
-        let error = ask(request("http://127.0.0.1:1/", &access)).await.unwrap_err();
+        let error = ask(with_access("http://127.0.0.1:1/", &access)).await.unwrap_err();
         let text = error.to_string();
         assert!(text.starts_with("the secret bearer of the feed cannot be used: "), "{text}");
         assert!(text.contains(said) && !text.contains("hush"), "{text}");
@@ -156,7 +149,7 @@ fn a_password_may_be_empty_and_nothing_is_shown() {
     let sent = headers(&access).unwrap();
     assert_eq!(sent[AUTHORIZATION], "Basic a2V5LWh1c2g6");
     assert!(!format!("{sent:?}").contains("hush"), "{sent:?}");
-    let asked = request("http://a.example/", &access);
+    let asked = with_access("http://a.example/", &access);
     assert!(!format!("{asked:?} {:?}", asked.access).contains("hush"));
 }
 

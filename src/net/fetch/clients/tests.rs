@@ -1,11 +1,10 @@
 //! Tests of proxies and certificates, with a proxy and a TLS publisher in this process.
 
-use super::super::access::RequestAccess;
-use super::super::{
-    AllowPrivate, CallRequest, FetchBlame, FetchRequest, Fetched, LeadScope, Refusal, services,
-};
+use super::super::{AllowPrivate, CallRequest, FetchBlame, Fetched, LeadScope, Refusal, services};
 use super::*;
-use crate::testing::{Publisher, all_private, document, literal, our_ca, response};
+use crate::testing::{
+    self, Publisher, all_private, document, literal, our_ca, response, with_access,
+};
 use std::sync::Mutex;
 use tidegate_core::model::{FeedAccess, ProxyAddress, ProxyRoute, Time, UserPassword};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
@@ -33,9 +32,7 @@ async fn fetch(
     settings: FetchSettings,
 ) -> Result<Fetched, FetchError> {
     let access = FeedAccess { route, ..FeedAccess::default() };
-    let asked = FetchRequest::whole(url.to_owned(), Time::from_unix(0));
-    let asked = FetchRequest { access: Some(RequestAccess::new(url, &access)), ..asked };
-    services(settings).unwrap().fetch.oneshot(asked).await
+    testing::fetch(settings, with_access(url, &access)).await
 }
 
 /// Starts a proxy that opens tunnels to a local port, whatever host is requested. Returns its address and the heads of
@@ -80,11 +77,10 @@ async fn certificates_of_an_own_authority_are_believed_where_the_operator_names_
     assert!(head.contains(&format!("proxy-authorization: basic {pair}\r\n")), "{head}");
     // A proxy that gives no connection is named without its credentials.
     let refusing = Publisher::start(|_| response("407 Who are you", "", b"")).await;
-    let route = |address: &str| Some(ProxyRoute::Proxy(with_login(address)));
-    let closed = "http://127.0.0.1:1";
-    let refusing = refusing.url("");
-    for (proxy, why) in [(refusing.as_str(), "authorization required"), (closed, "refused")] {
-        let error = fetch("https://localhost/feed", route(proxy), all_private()).await.unwrap_err();
+    let closed = "http://127.0.0.1:1".to_owned();
+    for (proxy, why) in [(refusing.url(""), "authorization required"), (closed, "refused")] {
+        let route = Some(ProxyRoute::Proxy(with_login(&proxy)));
+        let error = fetch("https://localhost/feed", route, all_private()).await.unwrap_err();
         let said = error.to_string();
         let start = format!("the proxy {proxy} gave no connection to localhost: ");
         assert!(said.starts_with(&start) && said.contains(why), "{said}");

@@ -1,10 +1,7 @@
-use super::super::{
-    AllowPrivate, FetchBlame, FetchError, FetchRequest, FetchSettings, Fetched, services,
-};
+use super::super::{AllowPrivate, FetchBlame, FetchError, FetchRequest, FetchSettings, Fetched};
 use super::*;
-use crate::testing::{Publisher, all_private, response};
+use crate::testing::{Publisher, all_private, fetch, response, whole};
 use tidegate_core::model::{FeedName, FeedSource, Time};
-use tower::ServiceExt as _;
 
 fn url(text: &str) -> Url {
     Url::parse(text).unwrap()
@@ -83,13 +80,11 @@ async fn asked(
     url: &str,
     allow_private: AllowPrivate,
 ) -> Result<Fetched, FetchError> {
-    let request = FetchRequest::whole(url.to_owned(), Time::from_unix(0));
-    ask(request.for_feed(feed, LeadScope::of_feed(feed)), allow_private).await
+    ask(whole(url).for_feed(feed, LeadScope::of_feed(feed)), allow_private).await
 }
 
 async fn ask(request: FetchRequest, allow_private: AllowPrivate) -> Result<Fetched, FetchError> {
-    let settings = FetchSettings { allow_private, ..FetchSettings::default() };
-    services(settings).unwrap().fetch.oneshot(request).await
+    fetch(FetchSettings { allow_private, ..FetchSettings::default() }, request).await
 }
 
 /// Starts a publisher that redirects paths containing `/to/` to the address after it; other paths return a feed.
@@ -168,8 +163,7 @@ async fn what_a_public_feed_names_is_asked_for_at_public_addresses_alone() {
                 )
             );
             // The address to which an earlier permanent redirect led.
-            let whole = FetchRequest::whole(public.url.clone(), Time::from_unix(0));
-            let moved = FetchRequest { start: Some(private.url("/3")), ..whole };
+            let moved = FetchRequest { start: Some(private.url("/3")), ..whole(&public.url) };
             for leads in [LeadScope::Own, LeadScope::of_feed(&public)] {
                 let refused = ask(moved.clone().for_feed(&public, leads), allow.clone()).await;
                 assert!(matches!(refused, Err(FetchError::Refused { .. })), "{refused:?}");
@@ -186,8 +180,7 @@ async fn what_a_public_feed_names_is_asked_for_at_public_addresses_alone() {
     // Whoever led to a private address had to be private.
     let private = redirecting().await;
     let asked_by = async |leads: LeadScope, path: &str| {
-        let whole = FetchRequest::whole(private.url(path), Time::from_unix(0));
-        services(all_private()).unwrap().fetch.oneshot(FetchRequest { leads, ..whole }).await
+        fetch(all_private(), FetchRequest { leads, ..whole(&private.url(path)) }).await
     };
     let is_refused =
         |asked: &Result<Fetched, FetchError>| matches!(asked, Err(FetchError::Refused { .. }));

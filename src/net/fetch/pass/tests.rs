@@ -3,12 +3,11 @@ mod http2;
 use super::super::{AllowPrivate, FetchLimits, FetchRequest, FetchSettings, Services, services};
 use super::*;
 use crate::origin::WholeAnswer;
-use crate::testing::{Publisher, all_private, document, response};
+use crate::testing::{Publisher, all_private, document, response, whole};
 use http::{HeaderMap, Method, StatusCode};
 use http_body_util::Full;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tidegate_core::model::Time;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use url::Url;
 
@@ -144,7 +143,7 @@ async fn a_poll_of_a_feed_that_a_request_made_takes_what_was_handed_over() {
     let answer = WholeAnswer { headers, body: Bytes::from_static(b"<handed/>") };
     services.passing.handover.give(&url, answer.clone());
     let fetch = |request: FetchRequest| services.fetch.clone().oneshot(request);
-    let configured = FetchRequest::whole(url.clone(), Time::from_unix(0));
+    let configured = whole(&url);
     let made = FetchRequest { for_everybody: true, ..configured.clone() };
     assert_eq!(document(&fetch(configured).await.unwrap()).bytes, "<asked/>");
     let first = fetch(made.clone()).await.unwrap();
@@ -183,14 +182,14 @@ async fn closing() -> (SocketAddr, Arc<AtomicUsize>) {
 async fn a_get_survives_kept_connections_that_end() {
     let (place, closed) = closing().await;
     let passing = all(AllowPrivate::All).passing.pass;
-    let whole = |answer: PassAnswer| async { answer.body.collect().await.unwrap().to_bytes() };
+    let body = |answer: PassAnswer| async { answer.body.collect().await.unwrap().to_bytes() };
     let get = || passing(request(&format!("http://{place}/")));
     // Two requests in parallel, so that two connections are kept.
     let (one, other) = tokio::join!(get(), get());
-    let (one, other) = tokio::join!(whole(one.unwrap()), whole(other.unwrap()));
+    let (one, other) = tokio::join!(body(one.unwrap()), body(other.unwrap()));
     assert_eq!((&one[..], &other[..]), (&b"words"[..], &b"words"[..]));
     tokio::time::sleep(Duration::from_millis(50)).await;
     let third = get().await.unwrap();
-    assert_eq!(whole(third).await, "words");
+    assert_eq!(body(third).await, "words");
     assert_eq!(closed.load(Ordering::SeqCst), 1, "none was kept");
 }

@@ -55,30 +55,30 @@ async fn an_opening_that_is_not_durable_fails() {
     open(folder.path()).unwrap();
 }
 
-/// A store whose barriers are told of, and wait each for its answer; the one of its opening has passed.
-async fn open_waiting(
-    path: &Path,
-) -> (Arc<Store>, mpsc::UnboundedReceiver<()>, std::sync::mpsc::Sender<io::Result<()>>) {
+/// What lets a barrier pass, with its answer.
+type LetThrough = std::sync::mpsc::Sender<io::Result<()>>;
+
+/// A store whose barriers are told of, and wait each for its answer; the one of its opening has passed. What lets
+/// them through is bound last and so dropped first: a test that fails does not wait at a barrier for ever.
+async fn open_waiting() -> (tempfile::TempDir, Arc<Store>, mpsc::UnboundedReceiver<()>, LetThrough)
+{
+    let folder = tempfile::tempdir().unwrap();
     let (arrived, mut waits) = mpsc::unbounded_channel();
     let (let_through, go) = std::sync::mpsc::channel();
     let_through.send(Ok(())).unwrap();
     let go = std::sync::Mutex::new(go);
-    // A test that ended lets everything through.
     let waiting = before_pass(move || {
         let _ = arrived.send(());
         go.lock().unwrap().recv().unwrap_or(Ok(()))
     });
-    let store = open_with(path, ReopenPauses::default(), waiting);
+    let store = open_with(folder.path(), ReopenPauses::default(), waiting).unwrap();
     waits.recv().await.unwrap();
-    (Arc::new(store.unwrap()), waits, let_through)
+    (folder, Arc::new(store), waits, let_through)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_seen_before_it_is_durable() {
-    let folder = tempfile::tempdir().unwrap();
-    let (store, mut waits, let_through) = open_waiting(folder.path()).await;
-    // Dropped before the store, so that a test that fails does not wait at the barrier for ever.
-    let let_through = let_through;
+    let (_folder, store, mut waits, let_through) = open_waiting().await;
     for round in 1..=3 {
         let before = store.state(&news()).await.unwrap();
         let change = change(&store, &round.to_string()).await;
@@ -104,17 +104,13 @@ async fn nothing_is_seen_before_it_is_durable() {
             assert_eq!(round, 1, "a feed that was there is gone");
         }
     }
-    drop(let_through);
 }
 
 /// Requests that come while a barrier is passed share the next one, and its answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_that_wait_together_share_a_barrier() {
     for fails in [false, true] {
-        let folder = tempfile::tempdir().unwrap();
-        let (store, mut waits, let_through) = open_waiting(folder.path()).await;
-        // Dropped before the store, as above.
-        let let_through = let_through;
+        let (_folder, store, mut waits, let_through) = open_waiting().await;
         let commit = |number: usize| {
             let store = Arc::clone(&store);
             tokio::spawn(async move {
@@ -152,10 +148,7 @@ async fn requests_that_wait_together_share_a_barrier() {
 /// The list is in memory meanwhile, and is answered as it was.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_feed_is_listed_once_that_is_durable() {
-    let folder = tempfile::tempdir().unwrap();
-    let (store, mut waits, let_through) = open_waiting(folder.path()).await;
-    // Dropped before the store, as above.
-    let let_through = let_through;
+    let (_folder, store, mut waits, let_through) = open_waiting().await;
     assert!(store.feed_list().await.unwrap().is_empty());
     let writing = Arc::clone(&store);
     let putting = tokio::spawn(async move { writing.put_feed(&record("news")).await });
@@ -188,7 +181,7 @@ async fn a_wide_change_that_breaks_off_is_whole_or_not_there() {
             before_it += usize::from(matches!(said, Err(CommitError::Store(_))));
             assert!(revision == Revision(1) || failing >= before_it, "it broke off before");
             if said.is_ok() {
-                return assert!(before_it > 9, "{before_it} portions are not many");
+                return assert!(before_it > 4, "{before_it} portions are not many");
             }
         }
     }
@@ -196,7 +189,7 @@ async fn a_wide_change_that_breaks_off_is_whole_or_not_there() {
 
 /// Makes a large change whose barriers fail from the given one on; what was said of it, and the revision that there is then.
 async fn break_off(failing: usize) -> (Result<Committed, CommitError>, Revision) {
-    let names: Vec<String> = (0..40).map(|number| format!("a{number:05}")).collect();
+    let names: Vec<String> = (0..14).map(|number| format!("a{number:05}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let wide = async |store: &Store, text| {
         store.commit(draft(store).await.items(&names, text).order(&names).done()).await

@@ -3,7 +3,6 @@
 use super::*;
 use crate::conformance::archives::sealing;
 use crate::conformance::carry::export;
-use crate::engine::Writes;
 
 /// A store on disk whose feed has something of everything that is stored as a difference or in blocks.
 async fn full(folder: &std::path::Path) -> Store {

@@ -3,44 +3,32 @@
 use super::*;
 use crate::engine::PORTION_BYTES;
 use crate::{Pruned, Retention};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use tidegate_core::model::SyncId;
 
 const ALL: Retention =
     Retention { versions: 9, age: Duration::from_secs(1_000_000), bytes: u64::MAX };
 
-/// A store that counts how often texts are read.
-fn counting_store() -> (Store, Arc<AtomicUsize>) {
-    let reads = Arc::new(AtomicUsize::new(0));
-    let seen = Arc::clone(&reads);
-    let store = watched(move |call| {
-        let is_text = matches!(call, EngineCall::Read(Class::Texts, _));
-        seen.fetch_add(usize::from(is_text), Ordering::SeqCst);
-        Ok(())
-    });
-    (store, reads)
-}
-
 #[tokio::test]
 async fn no_version_is_read_where_none_of_its_bytes_stay() {
-    let (store, reads) = counting_store();
+    let store = ScriptedStore::new("gate.example", clock());
+    store.set_free(u64::MAX);
     let names: Vec<String> = (0..20).map(|n| n.to_string()).collect();
     for seconds in 1..=4 {
         edit(&store, seconds).await.items(&names, "text").commit(&store).await;
     }
     let (feed, now) = (make::feed("news"), make::time(9));
-    reads.store(0, Ordering::SeqCst);
+    store.take_reads("texts");
     assert_eq!(store.prune(&feed, &ALL, now).await.unwrap(), Pruned::default());
     let two = Retention { versions: 2, ..ALL };
     let gone = store.prune(&feed, &two, now).await.unwrap();
     assert_eq!(gone, Pruned { versions: 40, ..Pruned::default() });
     // What each takes is asked for.
-    assert_eq!(reads.load(Ordering::SeqCst), 2);
+    assert_eq!(store.reads_of("texts"), 2);
 }
 
 #[tokio::test]
 async fn bytes_that_stay_are_written_anew_a_portion_at_a_time() {
-    let (store, _) = counting_store();
+    let store = ScriptedStore::new("gate.example", clock());
     // It is in the title as well.
     let (names, text) = (["a", "b", "c", "d"], "x".repeat(PORTION_BYTES / 3));
     edit(&store, 1).await.items(names, &text).commit(&store).await;

@@ -1,7 +1,7 @@
 use crate::fetch::{CallRequest, FetchError, FetchRequest, FetchSettings, LeadScope};
 use crate::fetch::{Services, services};
 use crate::origin::{OriginPlace, OriginSite, PassRequest};
-use crate::testing::{Publisher, all_private, our_ca, response, site_of_config};
+use crate::testing::{Publisher, all_private, our_ca, response, site_of_config, whole};
 use http::{HeaderMap, Method};
 use std::sync::Arc;
 use tidegate_core::model::Time;
@@ -16,10 +16,6 @@ fn site(url: &str, sends_host: bool) -> OriginSite {
 fn in_front_of(site: &OriginSite) -> Services {
     let sites = vec![Arc::new(site.clone())];
     services(FetchSettings { ca_file: Some(our_ca()), sites, ..all_private() }).unwrap()
-}
-
-fn poll(url: &str) -> FetchRequest {
-    FetchRequest::whole(url.to_owned(), Time::from_unix(0))
 }
 
 fn page(url: &str) -> CallRequest {
@@ -46,11 +42,11 @@ async fn polls_and_looks_tell_a_site_the_name_that_passed_requests_do() {
     let site = site(&publisher.url("/site/"), false);
     let services = in_front_of(&site);
     let url = publisher.url("/site/feed");
-    services.fetch.clone().oneshot(poll(&url)).await.unwrap();
+    services.fetch.clone().oneshot(whole(&url)).await.unwrap();
     services.call.clone().oneshot(page(&url)).await.unwrap();
     (services.passing.pass)(passed(&site, &url)).await.unwrap();
     // Other hosts are told no public name.
-    services.fetch.clone().oneshot(poll(&publisher.url("/feed"))).await.unwrap();
+    services.fetch.clone().oneshot(whole(&publisher.url("/feed"))).await.unwrap();
     let mut heads = publisher.heads();
     let outside = heads.pop().unwrap();
     assert!(!outside.contains("forwarded"), "{outside}");
@@ -76,12 +72,12 @@ async fn redirects_to_the_public_name_of_a_site_stay_at_the_site() {
     .await;
     let services = in_front_of(&site(&publisher.url("/"), false));
     let new = publisher.url("/new?a");
-    let fetched = services.fetch.clone().oneshot(poll(&publisher.url("/old"))).await.unwrap();
+    let fetched = services.fetch.clone().oneshot(whole(&publisher.url("/old"))).await.unwrap();
     assert_eq!((&fetched.final_url, fetched.moved_to.as_ref()), (&new, Some(&new)));
     let asked = services.call.clone().oneshot(page(&publisher.url("/old"))).await.unwrap();
     assert_eq!(asked.location.map(String::from), Some(new));
     // An older document that the site names by its public name.
-    let fetched = services.fetch.clone().oneshot(poll("https://blog.example/2")).await.unwrap();
+    let fetched = services.fetch.clone().oneshot(whole("https://blog.example/2")).await.unwrap();
     assert_eq!(fetched.final_url, publisher.url("/2"));
 }
 
@@ -102,7 +98,7 @@ async fn who_may_lead_to_a_site_is_led_on_within_it_and_no_further() {
     let services = in_front_of(&site(&publisher.url("/"), false));
     let fetch = |url: &str, start: Option<String>| {
         let leads = LeadScope::Places(vec![Url::parse("http://198.51.101.1/list").unwrap()]);
-        services.fetch.clone().oneshot(FetchRequest { leads, start, ..poll(url) })
+        services.fetch.clone().oneshot(FetchRequest { leads, start, ..whole(url) })
     };
     let there = publisher.url("/feed/");
     for start in [None, Some(there.clone())] {
@@ -130,7 +126,7 @@ async fn a_host_of_its_own_goes_over_http_1_to_a_server_proved_by_its_address() 
     let url = format!("{base}feed");
     let site = site(&base, true);
     let services = in_front_of(&site);
-    services.fetch.clone().oneshot(poll(&url)).await.unwrap();
+    services.fetch.clone().oneshot(whole(&url)).await.unwrap();
     services.call.clone().oneshot(page(&url)).await.unwrap();
     (services.passing.pass)(passed(&site, &url)).await.unwrap();
     let told = publisher.heads();
@@ -141,7 +137,7 @@ async fn a_host_of_its_own_goes_over_http_1_to_a_server_proved_by_its_address() 
     }
     // Otherwise HTTP/2 is chosen.
     let plain = in_front_of(&self::site(&base, false));
-    let _ = plain.fetch.clone().oneshot(poll(&url)).await;
+    let _ = plain.fetch.clone().oneshot(whole(&url)).await;
     let head = publisher.heads().remove(3);
     assert!(head.starts_with("pri * http/2"), "{head}");
 }
