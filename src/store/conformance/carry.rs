@@ -91,8 +91,14 @@ async fn copy(store: &Store, kind: EngineKind) -> StoreFixture {
     fixture
 }
 
-/// Whether two stores answer alike. Stores of different kinds differ in what they say of bytes on disk, and of a past of
-/// which no order is known: these are compared where the kind `is_same`.
+/// What a store hands over but for its identity, which each has of its own.
+async fn content(store: &Store) -> Vec<ExportRecord> {
+    let pieces = pieces(store).await.into_iter();
+    pieces.filter(|piece| !matches!(piece, ExportRecord::Origin(_))).collect()
+}
+
+/// Whether two stores have the same, and answer alike what no model of histories has. Of stores of different kinds the
+/// past is not compared: only some keep documents as differences.
 async fn assert_alike(one: &Store, other: &Store, is_same: bool) {
     macro_rules! same {
         ($($call:tt)+) => {
@@ -100,45 +106,21 @@ async fn assert_alike(one: &Store, other: &Store, is_same: bool) {
         };
     }
     assert_eq!(one.endpoint(), other.endpoint());
+    assert_eq!(content(one).await, content(other).await);
     same!(applied());
-    same!(feeds());
-    same!(poll_states());
     same!(subscriptions());
     same!(epochs_after(Epoch(0), usize::MAX));
-    assert_eq!(*one.watch_epochs().borrow(), *other.watch_epochs().borrow());
-    let names = pieces(one).await.into_iter().filter_map(|piece| piece.feed().cloned());
-    for name in names.collect::<std::collections::BTreeSet<_>>() {
-        same!(state(&name));
-        same!(snapshot(&name));
-        for select in [Select::Current, Select::All, Select::After(tick(3))] {
-            same!(view(&name, select));
-        }
-        for known in one.snapshot(&name).await.unwrap().unwrap().known {
-            same!(item(&name, &known.id));
-            same!(known(&name, &known.id));
-            same!(versions(&name, &known.id, usize::MAX));
-            for note in one.versions(&name, &known.id, usize::MAX).await.unwrap() {
-                same!(version(&name, &known.id, note.updates));
+    for name in one.feeds().await.unwrap().iter().map(|record| &record.name) {
+        let snapshot = one.snapshot(name).await.unwrap();
+        for id in snapshot.iter().flat_map(|snapshot| &snapshot.known).map(|known| &known.id) {
+            for note in one.versions(name, id, usize::MAX).await.unwrap() {
+                same!(version(name, id, note.updates));
             }
         }
         for seconds in (-1..60).filter(|_| is_same) {
             for select in [PastSelect::Current, PastSelect::All] {
-                same!(past(&name, select, time(seconds)));
+                same!(past(name, select, time(seconds)));
             }
-        }
-        let names = ["i", "i.1", "j", "ä"].map(|name| format!("urn:{name}"));
-        same!(stubs(&name, &names));
-        same!(events(&name, usize::MAX));
-        same!(archives(&name, usize::MAX));
-        for note in one.archives(&name, usize::MAX).await.unwrap() {
-            same!(archive(&name, &note.id));
-            same!(archive_place(&name, &note.id));
-        }
-        let kept = one.holdings(&name).await.unwrap();
-        let too = other.holdings(&name).await.unwrap();
-        assert_eq!(kept.versions, too.versions);
-        if is_same {
-            assert_eq!((kept.documents, kept.back_to), (too.documents, too.back_to));
         }
     }
 }
@@ -188,7 +170,6 @@ pub(super) async fn there_and_back(fixture: &StoreFixture, other: EngineKind) ->
     let there = there.reopen().await;
     let back = copy(&there.store(), fixture.kind()).await;
     assert_alike(&store, &back.store(), true).await;
-    assert_eq!(pieces(&store).await.len(), pieces(&back.store()).await.len());
     there
 }
 

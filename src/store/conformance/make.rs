@@ -121,15 +121,10 @@ pub(crate) struct Draft {
 
 impl Draft {
     pub(crate) async fn on(store: &Store, name: &str, seconds: i64) -> Self {
-        Self::of(name, store.snapshot(&feed(name)).await.unwrap(), seconds)
-    }
-
-    /// A change over what was read of a feed.
-    pub(crate) fn of(name: &str, snapshot: Option<Snapshot>, seconds: i64) -> Self {
+        let snapshot = store.snapshot(&feed(name)).await.unwrap();
         let known = snapshot.iter().flat_map(|snapshot| snapshot.known.clone());
         let before = known.map(|known| (known.id.clone(), known)).collect();
-        let state = snapshot.map(|snapshot| snapshot.state);
-        Self::over(name, state, before, seconds)
+        Self::over(name, snapshot.map(|snapshot| snapshot.state), before, seconds)
     }
 
     /// A change over a state and a ledger.

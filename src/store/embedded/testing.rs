@@ -143,20 +143,14 @@ impl ScriptedStore {
         self.apply(writes);
     }
 
-    fn all<T: Record>(&self, class: Class) -> Vec<T> {
-        self.records().scan(class, &[]).map(|entry| entry.unwrap().1).collect()
-    }
-
     fn apply(&self, writes: Writes) {
         self.engine.apply(writes).unwrap();
     }
 
-    /// Something goes wrong from now on, or once.
     pub fn fault(&self, fault: StoreFault) {
         self.script.faults.lock().unwrap().push(fault);
     }
 
-    /// Nothing goes wrong any more.
     pub fn mend(&self) {
         self.script.faults.lock().unwrap().clear();
     }
@@ -165,7 +159,6 @@ impl ScriptedStore {
         self.inner.shared.health.set(stop);
     }
 
-    /// Its openings are told apart by this.
     pub fn set_lineage(&self, lineage: Lineage) {
         self.inner.shared.identity.write().unwrap().lineage = lineage;
     }
@@ -199,7 +192,6 @@ impl ScriptedStore {
         (self.writes_of("states"), self.writes_of("polls"))
     }
 
-    /// How many writes outside the content of feeds were begun.
     pub fn begun(&self) -> usize {
         self.script.begun.load(Ordering::SeqCst)
     }
@@ -230,7 +222,6 @@ impl ScriptedStore {
         self.inner.shared.locks.lock_of(feed).try_write_owned().unwrap()
     }
 
-    /// How many reads wait for that.
     pub fn waiting(&self, feed: &FeedName) -> usize {
         // But for this one and whoever holds it.
         Arc::strong_count(&self.inner.shared.locks.lock_of(feed)).saturating_sub(2)
@@ -252,7 +243,6 @@ impl ScriptedStore {
         self.inner.following.as_ref().unwrap().seen.store(seen, Ordering::SeqCst);
     }
 
-    /// How often it was looked what other gateways wrote.
     pub fn looks(&self) -> usize {
         self.script.looks.load(Ordering::SeqCst)
     }
@@ -262,7 +252,6 @@ impl ScriptedStore {
         *self.script.at_read.lock().unwrap() = Some((class, Arc::new(hook)));
     }
 
-    /// What the next look finds.
     pub fn at_look(&self, write: impl FnOnce(&Self) + Send + 'static) {
         *self.script.at_look.lock().unwrap() = Some(Box::new(write));
     }
@@ -296,7 +285,7 @@ impl ScriptedStore {
     }
 
     pub fn stored_polls(&self) -> Vec<PollState> {
-        self.all(Class::Polls)
+        self.records().list(Class::Polls, &[]).unwrap()
     }
 
     pub fn set_polls(&self, states: &[PollState]) {

@@ -1,9 +1,11 @@
 //! What was damaged in sled's files.
 
-use crate::Select;
 use crate::disk::faults::damage::{assert_damaged, laid_out, used};
 use crate::disk::faults::{commit, files, news, open, refused};
+use crate::{Select, View};
+use std::collections::BTreeMap;
 use std::fs;
+use tempfile::TempDir;
 
 #[tokio::test]
 async fn a_database_that_is_cut_short_or_gone_is_no_new_store() {
@@ -40,21 +42,26 @@ async fn an_older_database_under_a_newer_mark_is_noticed() {
     assert_damaged(&refused(open(folder.path())), folder.path(), "older");
 }
 
-/// sled writes a snapshot of its log whenever it opens after a crash. One that was cut off by an end by
-/// force, or whose bytes a loss of power took, is none; the store has all that it had.
-#[tokio::test]
-async fn a_snapshot_that_was_not_written_to_its_end_is_no_damage() {
+/// A used store that is closed; its files before it was opened last, and while it was open; what it answers.
+async fn closed_and_running() -> (TempDir, [BTreeMap<String, Vec<u8>>; 2], Option<View>) {
     let folder = used().await;
     let closed = files(folder.path());
     let store = open(folder.path()).unwrap();
     let expected = store.view(&news(), Select::All).await.unwrap();
     let running = files(folder.path());
     store.close().await.unwrap();
-    drop(store);
+    (folder, [closed, running], expected)
+}
+
+/// sled writes a snapshot of its log whenever it opens after a crash. One that was cut off by an end by
+/// force, or whose bytes a loss of power took, is none; the store has all that it had.
+#[tokio::test]
+async fn a_snapshot_that_was_not_written_to_its_end_is_no_damage() {
+    let (folder, both, expected) = closed_and_running().await;
     let mut written = files(folder.path()).into_iter();
     let snapshot = written.rfind(|(name, _)| name.starts_with("db/snap."));
     let (name, snapshot) = snapshot.expect("a snapshot was written");
-    for whole in [closed, running] {
+    for whole in both {
         for written in [0, 5, snapshot.len() / 2, snapshot.len()] {
             let mut bytes = whole.clone();
             let unfinished = format!("{name}.generating");
@@ -74,13 +81,8 @@ async fn a_snapshot_that_was_not_written_to_its_end_is_no_damage() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn flipped_bytes_never_pass_for_data() {
     const PLACES: usize = 24;
-    let folder = used().await;
-    let closed = files(folder.path());
-    let store = open(folder.path()).unwrap();
-    let expected = store.view(&news(), Select::All).await.unwrap();
-    let crashed = files(folder.path());
-    store.close().await.unwrap();
-    for whole in [closed, crashed] {
+    let (_, both, expected) = closed_and_running().await;
+    for whole in both {
         let length = whole["db/db"].iter().rposition(|byte| *byte != 0).unwrap();
         let mut refusals = 0;
         for number in 0..PLACES {

@@ -173,9 +173,13 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let access = RequestAccess::new(&feed.0, &everything());
         let url = Url::parse(&asked.0).unwrap();
-        let identity = runtime.block_on(RequestIdentity::read(&url, Some(&access))).unwrap();
-        let mut sent = HeaderMap::new();
-        identity.apply(&url, &mut sent);
+        let read = |feed: &Url, access| {
+            let identity = runtime.block_on(RequestIdentity::read(feed, access)).unwrap();
+            let mut sent = HeaderMap::new();
+            identity.apply(&url, &mut sent);
+            (sent, identity)
+        };
+        let (sent, identity) = read(&url, Some(&access));
         let is_own = feed.1 == asked.1;
         for name in ["x-api-key", "cookie", "authorization"] {
             prop_assert_eq!(sent.contains_key(name), is_own, "{} {}", name, &asked.0);
@@ -184,9 +188,7 @@ proptest! {
         prop_assert!(sent.contains_key("user-agent"));
         // The same of a login in the address of the feed.
         let login = Url::parse(&feed.0.replace("//", "//me:s%20t@")).unwrap();
-        let identity = runtime.block_on(RequestIdentity::read(&login, None)).unwrap();
-        let mut sent = HeaderMap::new();
-        identity.apply(&url, &mut sent);
+        let (sent, _) = read(&login, None);
         // "me:s t"
         let told = sent.get(AUTHORIZATION).map(|value| value == "Basic bWU6cyB0");
         prop_assert_eq!(told, is_own.then_some(true));
