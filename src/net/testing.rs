@@ -134,6 +134,14 @@ pub fn response(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     out
 }
 
+#[cfg(test)]
+pub fn headers(pairs: &[(&str, &str)]) -> http::HeaderMap {
+    let header = |(name, value): &(&str, &str)| -> (http::HeaderName, http::HeaderValue) {
+        (name.parse().unwrap(), value.parse().unwrap())
+    };
+    pairs.iter().map(header).collect()
+}
+
 /// A request for a whole document.
 #[cfg(test)]
 pub fn whole(url: &str) -> FetchRequest {

@@ -9,7 +9,7 @@ mod export_check;
 mod file;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use digest::ExportDigest;
 pub(super) use export_check::ExportCheck;

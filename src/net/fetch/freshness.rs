@@ -93,15 +93,9 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::headers;
 
     const NOW: Time = Time::from_unix(1_795_191_605);
-
-    fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
-        lines
-            .iter()
-            .map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap()))
-            .collect()
-    }
 
     #[test]
     fn freshness_as_the_cache_specification_has_it() {

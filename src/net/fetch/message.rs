@@ -249,11 +249,8 @@ mod tests {
 
     #[test]
     fn a_sup_document_is_found_in_either_header() {
-        let of = |pairs: &[(&'static str, &str)]| {
-            let mut headers = HeaderMap::new();
-            for (name, value) in pairs {
-                headers.append(*name, value.parse().unwrap());
-            }
+        let of = |pairs: &[(&str, &str)]| {
+            let headers = crate::testing::headers(pairs);
             let url = "http://e.org/feed".to_owned();
             let request = FetchRequest::whole(url.clone(), Time::from_unix(0));
             let fetched = Fetched::from_headers((200, &headers), url, &request, 0);

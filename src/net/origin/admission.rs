@@ -115,13 +115,7 @@ fn is_one_of(word: &str, known: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn map(pairs: &[(&'static str, &str)]) -> HeaderMap {
-        pairs
-            .iter()
-            .map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap()))
-            .collect()
-    }
+    use crate::testing::headers as map;
 
     #[test]
     fn only_what_everybody_asks_at_a_definite_address_may_make_a_feed() {

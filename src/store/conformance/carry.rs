@@ -2,9 +2,8 @@
 
 use super::make::*;
 use super::{EngineKind, Home, StoreFixture, on_every_store, open};
-use crate::portable::{
-    ExportHead, ExportReader, ExportRecord, ExportTotals, ExportWriter, ImportMessage,
-};
+use crate::portable::tests::{read, written};
+use crate::portable::{ExportRecord, ImportMessage};
 use crate::record::ItemRecord;
 use tokio::sync::mpsc;
 
@@ -17,11 +16,16 @@ on_every_store! {
     a_feed_that_is_purged_meanwhile_ends_it
 }
 
-pub(crate) async fn export(store: &Store) -> Result<Vec<ExportRecord>, StoreError> {
-    let (sender, mut receiver) = mpsc::channel(4);
+/// What a store hands over; `at` is done when each piece comes.
+async fn export_while(
+    store: &Store,
+    mut at: impl AsyncFnMut(&ExportRecord),
+) -> Result<Vec<ExportRecord>, StoreError> {
+    let (sender, mut receiver) = mpsc::channel(1);
     let taking = async {
         let mut pieces = Vec::new();
         while let Some(piece) = receiver.recv().await {
+            at(&piece).await;
             pieces.push(piece);
         }
         pieces
@@ -30,33 +34,12 @@ pub(crate) async fn export(store: &Store) -> Result<Vec<ExportRecord>, StoreErro
     exported.map(|()| pieces)
 }
 
+pub(crate) async fn export(store: &Store) -> Result<Vec<ExportRecord>, StoreError> {
+    export_while(store, async |_| ()).await
+}
+
 pub(crate) async fn pieces(store: &Store) -> Vec<ExportRecord> {
     export(store).await.unwrap()
-}
-
-fn head(endpoint: &EndpointId) -> ExportHead {
-    ExportHead { endpoint: endpoint.clone(), sup_ids: SupIdBasis::Name }
-}
-
-/// The pieces as they come out of a file again.
-fn filed(pieces: &[ExportRecord], endpoint: &EndpointId) -> Vec<ExportRecord> {
-    let mut writer = ExportWriter::new(Vec::new(), head(endpoint)).unwrap();
-    let mut totals = ExportTotals::default();
-    for piece in pieces {
-        writer.put(piece.clone()).unwrap();
-        totals.feeds += u64::from(matches!(piece, ExportRecord::Feed(_)));
-        totals.items += u64::from(matches!(piece, ExportRecord::Item(..)));
-    }
-    let (written, bytes) = writer.finish().unwrap();
-    assert_eq!(written, totals);
-    let mut reader = ExportReader::open(bytes.as_slice()).unwrap();
-    assert_eq!(reader.head(), &head(endpoint));
-    let mut read = Vec::new();
-    while let Some(piece) = reader.next_piece().unwrap() {
-        read.push(piece);
-    }
-    assert_eq!(reader.totals(), totals);
-    read
 }
 
 pub(crate) async fn import(store: &Store, pieces: Vec<ExportRecord>) -> Result<(), CommitError> {
@@ -85,8 +68,7 @@ pub(super) async fn send_messages(
 async fn copy(store: &Store, kind: EngineKind) -> StoreFixture {
     let fixture = StoreFixture::new(kind);
     let pieces = pieces(store).await;
-    let filed = filed(&pieces, store.endpoint());
-    assert_eq!(filed, pieces);
+    assert_eq!(read(&written(&pieces)).unwrap(), pieces);
     import(&fixture.store, pieces).await.unwrap();
     fixture
 }
@@ -252,15 +234,11 @@ async fn what_contradicts_itself_is_refused() {
 async fn nobody_need_take_it_all(fixture: StoreFixture) {
     fill(&fixture).await;
     let (sender, mut receiver) = mpsc::channel(1);
-    let leaving = async {
-        let first = receiver.recv().await;
-        receiver.close();
-        first
-    };
     let store = fixture.store();
-    let (carried, first) = tokio::join!(store.export(sender), leaving);
-    carried.unwrap();
-    assert!(matches!(first, Some(ExportRecord::Origin(_))));
+    let leaving = async move {
+        assert!(matches!(receiver.recv().await, Some(ExportRecord::Origin(_))));
+    };
+    tokio::join!(store.export(sender), leaving).0.unwrap();
 }
 
 /// Writers go on while a store is handed over. Each feed comes at one of its revisions, and the log is never
@@ -272,23 +250,18 @@ async fn what_is_committed_meanwhile_leaves_every_feed_whole(fixture: StoreFixtu
         let change = Draft::on(&store, name, seconds).await.item("i", "I").item("j", "J");
         change.order(&["i", "j"]).commit(&store).await;
     }
-    let (sender, mut receiver) = mpsc::channel(1);
-    let taking = async {
-        let mut pieces = Vec::new();
-        while let Some(piece) = receiver.recv().await {
-            pieces.push(piece);
-            let name = FEEDS[pieces.len() % FEEDS.len()];
-            let seconds = 12 + i64::try_from(pieces.len()).unwrap();
-            Draft::on(&store, name, seconds).await.item("i", "again").commit(&store).await;
-            // A feed that comes meanwhile is for the next export.
-            if pieces.len() == 2 {
-                Draft::on(&store, "late", 1).await.item("i", "I").commit(&store).await;
-            }
+    let mut count = 0;
+    let pieces = export_while(&store, async |_| {
+        count += 1;
+        let name = FEEDS[count % FEEDS.len()];
+        let seconds = 12 + i64::try_from(count).unwrap();
+        Draft::on(&store, name, seconds).await.item("i", "again").commit(&store).await;
+        // A feed that comes meanwhile is for the next export.
+        if count == 2 {
+            Draft::on(&store, "late", 1).await.item("i", "I").commit(&store).await;
         }
-        pieces
-    };
-    let (carried, pieces) = tokio::join!(store.export(sender), taking);
-    carried.unwrap();
+    });
+    let pieces = pieces.await.unwrap();
     let (mut logged, mut newest) = (std::collections::BTreeMap::new(), None);
     for piece in &pieces {
         match piece {
@@ -323,16 +296,12 @@ async fn a_feed_that_is_purged_meanwhile_ends_it(fixture: StoreFixture) {
         store.put_feed(&record(name)).await.unwrap();
         Draft::on(&store, name, 1).await.item("i", "I").order(&["i"]).commit(&store).await;
     }
-    let (sender, mut receiver) = mpsc::channel(1);
-    let taking = async {
-        while let Some(piece) = receiver.recv().await {
-            if matches!(&piece, ExportRecord::Item(name, _) if name.as_str() == "a") {
-                store.purge_feed(&feed("z")).await.unwrap();
-            }
+    let exporting = export_while(&store, async |piece| {
+        if matches!(piece, ExportRecord::Item(name, _) if name.as_str() == "a") {
+            store.purge_feed(&feed("z")).await.unwrap();
         }
-    };
-    let (carried, ()) = tokio::join!(store.export(sender), taking);
-    let said = carried.unwrap_err();
+    });
+    let said = exporting.await.unwrap_err();
     let said = format!("{said}: {}", std::error::Error::source(&said).unwrap());
     assert!(said.contains("the feed z was purged meanwhile"), "{said}");
     // What is there now can be handed over.

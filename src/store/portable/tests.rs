@@ -9,20 +9,29 @@ fn head() -> ExportHead {
     ExportHead { endpoint, sup_ids: SupIdBasis::Name }
 }
 
-fn written(pieces: &[ExportRecord]) -> Vec<u8> {
+fn count(pieces: &[ExportRecord]) -> ExportTotals {
+    let count = |is_kind: fn(&&ExportRecord) -> bool| pieces.iter().filter(is_kind).count() as u64;
+    let feeds = count(|piece| matches!(piece, ExportRecord::Feed(_)));
+    ExportTotals { feeds, items: count(|piece| matches!(piece, ExportRecord::Item(..))) }
+}
+
+pub(crate) fn written(pieces: &[ExportRecord]) -> Vec<u8> {
     let mut writer = ExportWriter::new(Vec::new(), head()).unwrap();
     for piece in pieces {
         writer.put(piece.clone()).unwrap();
     }
-    writer.finish().unwrap().1
+    let (totals, bytes) = writer.finish().unwrap();
+    assert_eq!(totals, count(pieces));
+    bytes
 }
 
-fn read(bytes: &[u8]) -> Result<Vec<ExportRecord>, PortableError> {
+pub(crate) fn read(bytes: &[u8]) -> Result<Vec<ExportRecord>, PortableError> {
     let mut reader = ExportReader::open(bytes)?;
     let mut pieces = Vec::new();
     while let Some(piece) = reader.next_piece()? {
         pieces.push(piece);
     }
+    assert_eq!(reader.totals(), count(&pieces));
     // After the end it stays at its end.
     assert!(reader.next_piece()?.is_none());
     Ok(pieces)
@@ -38,6 +47,7 @@ fn every_bit_and_every_byte_counts() {
     ];
     let whole = written(&pieces);
     assert_eq!(read(&whole).unwrap(), pieces);
+    assert_eq!(ExportReader::open(&whole[..]).unwrap().head(), &head());
     for cut in 0..whole.len() {
         assert!(read(&whole[..cut]).is_err(), "cut at {cut}");
     }

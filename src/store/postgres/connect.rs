@@ -319,9 +319,6 @@ const NO_WRITES: &str = "takes no writes: it is read-only, or a standby";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustls::crypto::ring;
-    use rustls::{ClientConfig, RootCertStore};
-    use std::sync::Arc;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
@@ -330,11 +327,6 @@ mod tests {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = server.local_addr().unwrap().port();
         let address = format!("postgresql://gate@127.0.0.1:{port}/feeds?sslmode={mode}");
-        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(RootCertStore::empty())
-            .with_no_client_auth();
         let answering = async {
             let (mut stream, _) = server.accept().await.unwrap();
             stream.read_exact(&mut [0; 8]).await.unwrap();
@@ -342,7 +334,7 @@ mod tests {
             stream
         };
         let config = Config::from_str(&address).unwrap();
-        let connecting = config.connect(MakeRustlsConnect::new(tls));
+        let connecting = config.connect(MakeRustlsConnect::new(ServerTrust::with(&[]).unwrap().config));
         let (_stream, connected) = tokio::join!(answering, connecting);
         SqlError::Database(connected.err().unwrap())
     }

@@ -1,14 +1,7 @@
 use super::*;
-use http::{HeaderName, HeaderValue};
+use crate::testing::headers;
 
 type Pairs = &'static [(&'static str, &'static str)];
-
-fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
-    let pair = |(name, value): &(&str, &str)| {
-        (HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_str(value).unwrap())
-    };
-    pairs.iter().map(pair).collect()
-}
 
 const CLOUDFLARE: &str = "<!DOCTYPE html><html lang=\"en-US\"><head><title>Just a moment...</title>\
     <script>(function(){window._cf_chl_opt = {cvId: '3'};})();</script>";

@@ -1,14 +1,8 @@
 use super::*;
 use crate::origin::PublicName;
+use crate::testing::headers as map;
 
 const OURS: OwnCookie = OwnCookie("tidegate-session");
-
-fn map(pairs: &[(&str, &str)]) -> HeaderMap {
-    let parsed = |(name, value): &(&str, &str)| -> (HeaderName, HeaderValue) {
-        (name.parse().unwrap(), value.parse().unwrap())
-    };
-    pairs.iter().map(parsed).collect()
-}
 
 fn list(headers: &HeaderMap) -> Vec<String> {
     let line = |(name, value): (_, &HeaderValue)| format!("{name}: {}", value.to_str().unwrap());

@@ -79,7 +79,9 @@ impl FeedHistory {
     }
 
     fn item(&self, id: &SyncId) -> Option<Item> {
-        let known = self.ledger().remove(id)?;
+        let of_item = |known: &&LedgerEntry| known.id == *id;
+        let known = self.since_it_left(id).find_map(|change| change.known.iter().find(of_item));
+        let known = known?.clone();
         let bytes = self.since_it_left(id).find_map(|change| {
             let version = change.versions.iter().find(|version| version.id == *id);
             let latest = change.latest.iter().find(|(latest, _)| latest == id);
