@@ -334,7 +334,8 @@ mod tests {
             stream
         };
         let config = Config::from_str(&address).unwrap();
-        let connecting = config.connect(MakeRustlsConnect::new(ServerTrust::with(&[]).unwrap().config));
+        let connecting =
+            config.connect(MakeRustlsConnect::new(ServerTrust::with(&[]).unwrap().config));
         let (_stream, connected) = tokio::join!(answering, connecting);
         SqlError::Database(connected.err().unwrap())
     }
