@@ -164,7 +164,7 @@ mod tests {
     }
 
     async fn send(request: CallRequest) -> Result<Called, FetchError> {
-        let limits = FetchLimits { call: Duration::from_millis(800), ..FetchLimits::STANDARD };
+        let limits = FetchLimits { call: Duration::from_secs(2), ..FetchLimits::STANDARD };
         services(FetchSettings { limits, ..all_private() }).unwrap().call.oneshot(request).await
     }
 

@@ -63,6 +63,9 @@ mod tests {
         assert_eq!((handover.0.entry_count(), handover.take("large").is_some()), (1, true));
         give("too large", HANDED_BYTES);
         assert!(handover.take("too large").is_none());
+        // The last one given to an address counts.
+        (1..3).for_each(|bytes| give("a", bytes));
+        assert_eq!(handover.take("a").map(|answer| answer.body.len()), Some(2));
         assert_eq!(handover.0.policy().time_to_live(), Some(HANDED_AGE));
     }
 }

@@ -88,11 +88,18 @@ async fn assert_alike(one: &Store, other: &Store, is_same: bool) {
         };
     }
     assert_eq!(one.endpoint(), other.endpoint());
-    assert_eq!(content(one).await, content(other).await);
+    let pieces = content(one).await;
+    assert_eq!(pieces, content(other).await);
+    assert_eq!(*one.watch_epochs().borrow(), *other.watch_epochs().borrow());
     same!(applied());
+    same!(feeds());
     same!(subscriptions());
     same!(epochs_after(Epoch(0), usize::MAX));
-    for name in one.feeds().await.unwrap().iter().map(|record| &record.name) {
+    // Also those of which there is no record.
+    let names = pieces.iter().filter_map(ExportRecord::feed);
+    for name in names.collect::<std::collections::BTreeSet<_>>() {
+        same!(snapshot(name));
+        same!(view(name, Select::All));
         let snapshot = one.snapshot(name).await.unwrap();
         for id in snapshot.iter().flat_map(|snapshot| &snapshot.known).map(|known| &known.id) {
             for note in one.versions(name, id, usize::MAX).await.unwrap() {

@@ -153,6 +153,12 @@ impl Model {
         let ledger = history.ledger();
         let state = history.changes.last().map(|change| change.state.clone());
         let mut draft = Draft::over(FEEDS[feed], state, ledger.clone(), self.seconds);
+        let text = |length: usize| {
+            // Hard to compress, so that it is cut into pieces.
+            let words =
+                (0..length / 6).map(|n| (n * 2_654_435_761 + self.seconds as usize) % 999_983);
+            words.map(|word| format!("{word:x}")).collect::<String>()
+        };
         let mut done = Vec::new();
         for (item, act) in acts {
             let name = ITEMS[item];
@@ -160,12 +166,6 @@ impl Model {
                 continue;
             }
             done.push(item);
-            let text = |length: usize| {
-                // Hard to compress, so that it is cut into pieces.
-                let words =
-                    (0..length / 6).map(|n| (n * 2_654_435_761 + self.seconds as usize) % 999_983);
-                words.map(|word| format!("{word:x}")).collect::<String>()
-            };
             let before = ledger.get(&id(name));
             let stays = history.order().contains(&id(name)) || order.is_some();
             if history.stubs().contains_key(&id(name)) {
@@ -181,7 +181,7 @@ impl Model {
                 }
                 (Act::Latest(length), _) => draft.latest(name, &text(length)),
                 (Act::Contest(count), Some(before)) => {
-                    let lost = [Some(markup(&text(9_000))), None].map(|data| before.version(data));
+                    let lost = [Some(markup(&text(30_000))), None].map(|data| before.version(data));
                     draft.item(name, "contested").contest(name, lost[..count].to_vec())
                 }
                 (Act::Evict, _) if stays => draft.ripe(name),
@@ -211,7 +211,9 @@ impl Model {
             Holding::Hold => change.state.hold = Some(specimen(1)),
             Holding::Keep(count) => {
                 change.state.hold = Some(specimen(1));
-                change.kept = Some((0..count).map(specimen).collect());
+                let mut kept: Vec<HeldEntry> = (0..count).map(specimen).collect();
+                kept.iter_mut().skip(1).for_each(|of| of.entry.markup = text(30_000).into());
+                change.kept = Some(kept);
             }
             Holding::End => change.state.hold = None,
         }

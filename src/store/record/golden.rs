@@ -164,6 +164,12 @@ proptest! {
 fn other_layouts_and_ways_of_packing_are_refused() {
     let markup = specimen::<Markup>(1);
     let mut bytes = encode(&markup).unwrap();
+    let packed = encode(&Markup { xml: "text ".repeat(200), ..markup }).unwrap();
+    for whole in [&bytes, &packed] {
+        for cut in 0..whole.len() {
+            assert!(decode::<Markup>(&whole[..cut]).is_err(), "{cut}");
+        }
+    }
     bytes[0] = 9;
     let said = decode::<Markup>(&bytes).unwrap_err().to_string();
     assert_eq!(said, "it has layout 9, this program knows 1 alone");

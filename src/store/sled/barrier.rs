@@ -94,7 +94,7 @@ mod tests {
             let _ = woken.send(());
         };
         let pause = Duration::from_millis(20);
-        watched(pause, wake.clone(), || ());
+        watched(Duration::from_secs(20), wake.clone(), || ());
         std::thread::sleep(3 * pause);
         assert!(count.try_recv().is_err());
         watched(pause, wake, || count.recv_timeout(Duration::from_secs(20))).unwrap();

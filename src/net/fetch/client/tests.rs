@@ -269,6 +269,7 @@ async fn who_accepts_pages_alone_is_asked_again_and_whole_parts_are_documents() 
         Some("/all") => response("206 Part", "content-range: bytes 0-6/7\r\n", b"<feed/>"),
         Some("/part") => response("206 Part", "content-range: bytes 0-6/9\r\n", b"<feed/>"),
         Some("/unknown") => response("206 Part", "content-range: bytes 0-6/*\r\n", b"<feed/>"),
+        Some("/none") => response("204 No Content", "", b""),
         _ => response("200 OK", "", b"<feed/>"),
     })
     .await;
@@ -276,9 +277,10 @@ async fn who_accepts_pages_alone_is_asked_again_and_whole_parts_are_documents() 
         let answer = ask(&publisher.url(path)).await.unwrap().answer;
         assert!(matches!(answer, FetchAnswer::Document(_)), "{path}");
     }
-    for path in ["/part", "/unknown"] {
+    for (path, status) in [("/part", 206), ("/unknown", 206), ("/none", 204)] {
         let error = ask(&publisher.url(path)).await.unwrap_err();
-        assert!(matches!(error, FetchError::Status { code: 206, .. }), "{path}: {error:?}");
+        let is_named = matches!(error, FetchError::Status { code, .. } if code == status);
+        assert!(is_named, "{path}: {error:?}");
     }
 }
 

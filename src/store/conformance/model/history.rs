@@ -204,13 +204,13 @@ impl FeedHistory {
         assert_eq!(oldest, events.collect::<Vec<_>>());
     }
 
-    /// A stub is found by each of its names, and each once.
+    /// A stub is found by each of its names and each once, and one that is back by none.
     async fn stubs_agree(&self, store: &Store, name: &FeedName, items: &[&str]) {
         let stubs = self.stubs();
         let mut all = Vec::new();
         for item in items {
-            let names = stubs.get(&id(item)).map(|stub| stub.names().map(str::to_owned).collect());
-            let names: Vec<String> = names.unwrap_or_else(|| vec![(*item).to_owned()]);
+            let names = ["", "-once", "-twice"].map(|end| format!("urn:{item}{end}"));
+            let names = [(*item).to_owned()].into_iter().chain(names).collect::<Vec<_>>();
             for name_of_item in &names {
                 let found = store.stubs(name, std::slice::from_ref(name_of_item)).await.unwrap();
                 assert_eq!(found, Vec::from_iter(stubs.get(&id(item)).cloned()), "{name_of_item}");
@@ -228,9 +228,11 @@ impl FeedHistory {
         assert_eq!(notes.iter().map(|note| note.bytes).sum::<u64>(), chain.bytes);
         assert!(notes.iter().map(|note| note.number).eq((chain.first..chain.next).rev()));
         assert!(notes.iter().rev().take(Snapshot::OLDEST_ARCHIVES).eq(oldest));
+        assert!(notes.iter().all(|note| note.bytes > 0));
         for (number, (seal, archive)) in (0..).zip(&self.archives) {
             let kept = store.archive(name, &seal.id).await.unwrap();
             assert_eq!(kept.as_ref(), Some(archive).filter(|_| number >= chain.first));
+            assert!(store.archive(&feed("other"), &seal.id).await.unwrap().is_none());
             let ArchivePlace { note, next } =
                 store.archive_place(name, &seal.id).await.unwrap().unwrap();
             let next = next.map(|(next, _)| next);
