@@ -1,6 +1,6 @@
 //! One feed out of several: a plain one, one of the gateway's own, and an aggregate of aggregates.
 
-use crate::support::gateways::{Running, until};
+use crate::support::gateways::{Running, START, until};
 use crate::support::prelude::*;
 use crate::support::publisher::{Answer, Publisher};
 use crate::support::sharing::document;
@@ -115,18 +115,18 @@ async fn undated_posts_of_a_first_document_come_last() {
         rss("Bare", &numbers.iter().map(item).collect::<Vec<_>>())
     };
     publisher.set("/bare", bare(&[2, 1]));
-    let gateway = start(&format!(
+    let text = format!(
         "[[feed]]\nname = \"bare\"\nurl = \"{}\"\n[[feed]]\nname = \"casts\"\nurl = \"{}\"\n\
          [[aggregate]]\nname = \"all\"\nsources = [\"bare\", \"casts\"]\n",
         publisher.address("/bare"),
         publisher.address("/rss")
-    ))
-    .await;
+    );
+    let mut gateway = Running::start_at(START, &text).await;
     until("both", async || titles(&gateway, "all").await.len() == 4).await;
     assert_eq!(titles(&gateway, "all").await, ["Cast 2", "Cast 1", "Bare 2", "Bare 1"]);
     publisher.set("/bare", bare(&[3, 2, 1]));
     // A first document is told from the next one by the second.
-    tokio::time::sleep(Duration::from_millis(1100)).await;
+    gateway.pass(2);
     gateway.poll("bare").await;
     until("the new one", async || titles(&gateway, "all").await.len() == 5).await;
     assert_eq!(titles(&gateway, "all").await, ["Bare 3", "Cast 2", "Cast 1", "Bare 2", "Bare 1"]);

@@ -1,7 +1,7 @@
 //! The samples of the authors of SSE 0.91 under `tests/fixtures/sse-0.91`, merged by section 4.4 of
 //! that specification through the `merge` command.
 
-use crate::conformance_merge::{self, command};
+use crate::conformance_merge::{command, shown};
 use crate::support::prelude::*;
 use crate::support::shared_items;
 use tidegate_format::parse::{self, Limits};
@@ -13,7 +13,7 @@ fn path(name: &str) -> PathBuf {
 /// The states of items, everything but the spelling; conflicts with the whole state of the loser.
 fn items(text: &str) -> Vec<String> {
     let document = parse::document(text, None, &Limits::default()).unwrap();
-    let shown = |version: &Version<Markup>| {
+    let version = |version: &Version<Markup>| {
         let said = parse::again(&version.data).unwrap();
         let said = said.iter().map(|field| format!("{}={}", field.path, field.value));
         let said: Vec<_> = said.collect();
@@ -23,9 +23,9 @@ fn items(text: &str) -> Vec<String> {
     let items = document.entries.iter().map(|entry| {
         let item = shared_items::shared(&document, entry).unwrap();
         let conflict = entry.shared().unwrap().sse091.unwrap();
-        let mut conflicts: Vec<String> = item.conflicts.iter().map(shown).collect();
+        let mut conflicts: Vec<String> = item.conflicts.iter().map(version).collect();
         conflicts.sort();
-        format!("{} {conflict} {conflicts:?}", shown(&item.winner))
+        format!("{} {conflict} {conflicts:?}", version(&item.winner))
     });
     let mut items: Vec<String> = items.collect();
     items.sort();
@@ -56,47 +56,37 @@ fn the_endpoints_of_each_step_merge_into_the_next_state() {
     }
 }
 
-/// The items of a document in SSE 1.0, whatever dialect it is written in.
-fn in_sse(text: &str) -> Value {
-    conformance_merge::shown(&conformance_merge::items(text))
-}
-
-fn rss(namespace: &str, items: &str) -> String {
-    format!(
-        "<rss version=\"2.0\" xmlns:sx=\"{namespace}\"><channel><title>t</title>{items}</channel></rss>"
-    )
-}
-
 const OLD: &str = "http://www.microsoft.com/schemas/rss/sse";
 const NEW: &str = "http://www.microsoft.com/schemas/sse";
 
 /// READINGS 2, its last sentence: a mixed pair is merged in SSE 1.0, and comes out as LOCAL is written.
 #[test]
 fn a_pair_of_both_kinds_is_converted_and_merged() {
-    let old = rss(
-        OLD,
-        "<item><title>first</title><sx:sync id=\"i\" version=\"2\"><sx:history \
-         when=\"Tue, 24 May 2005 09:43:33 GMT\" by=\"A\"><sx:update \
-         when=\"Mon, 23 May 2005 09:43:33 GMT\" by=\"A\"/></sx:history></sx:sync></item>",
-    );
-    let new = rss(
-        NEW,
-        "<item><title>other</title><sx:sync id=\"i\" updates=\"2\"><sx:history sequence=\"2\" \
-         when=\"2005-05-25T09:43:33Z\" by=\"B\"/><sx:history sequence=\"1\" \
-         when=\"2005-05-23T09:43:33Z\" by=\"A\"/></sx:sync></item><item><title>more</title>\
-         <sx:sync id=\"j\" updates=\"1\"><sx:history sequence=\"1\" by=\"B\"/></sx:sync></item>",
-    );
     let folder = tempfile::tempdir().unwrap();
     let written = |name: &str, text: &str| {
         let path = folder.path().join(name);
         std::fs::write(&path, text).unwrap();
         path
     };
+    let old = format!(
+        "<rss version=\"2.0\" xmlns:sx=\"{OLD}\"><channel><title>t</title><item><title>first</title>\
+         <sx:sync id=\"i\" version=\"2\"><sx:history when=\"Tue, 24 May 2005 09:43:33 GMT\" by=\"A\">\
+         <sx:update when=\"Mon, 23 May 2005 09:43:33 GMT\" by=\"A\"/></sx:history></sx:sync></item>\
+         </channel></rss>"
+    );
+    let new = format!(
+        "<rss version=\"2.0\" xmlns:sx=\"{NEW}\"><channel><title>t</title><item><title>other</title>\
+         <sx:sync id=\"i\" updates=\"2\"><sx:history sequence=\"2\" when=\"2005-05-25T09:43:33Z\" \
+         by=\"B\"/><sx:history sequence=\"1\" when=\"2005-05-23T09:43:33Z\" by=\"A\"/></sx:sync></item>\
+         <item><title>more</title><sx:sync id=\"j\" updates=\"1\"><sx:history sequence=\"1\" by=\"B\"/>\
+         </sx:sync></item></channel></rss>"
+    );
     let (old, new) = (written("old.xml", &old), written("new.xml", &new));
     let into_old = command(&old, &new);
     let into_new = command(&new, &old);
-    assert_eq!(in_sse(&into_old), in_sse(&into_new));
-    let item = &in_sse(&into_old)["i"];
+    // In SSE 1.0, whatever dialect a document is written in.
+    assert_eq!(shown(&into_old), shown(&into_new));
+    let item = &shown(&into_old)["i"];
     assert_eq!((&item["data"], &item["conflicts"][0]["data"]), (&json!("other"), &json!("first")));
     assert!(into_old.contains("version=\"2\" deleted=\"false\" conflict=\"true\""), "{into_old}");
     assert!(!into_old.contains("updates=") && !into_old.contains(NEW), "{into_old}");

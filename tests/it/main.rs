@@ -40,7 +40,6 @@ mod support;
 mod terminal;
 mod tombstones;
 mod upkeep;
-mod views;
 mod views_corpus;
 mod walls;
 mod websub;

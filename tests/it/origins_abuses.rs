@@ -1,6 +1,6 @@
 //! Requests that an origin gets nothing of, and what it gets of bodies.
 
-use crate::origins::{Front, HOST, Site};
+use crate::origins::{Front, HOST, start_site};
 use futures_util::stream;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -23,8 +23,8 @@ async fn raw(front: &Front, head: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_leads_elsewhere_is_refused() {
-    let site = Site::start().await;
-    let front = Front::through(&site.url).await;
+    let site = start_site().await;
+    let front = Front::through(&site.address("/")).await;
     for head in [
         format!("GET /a/%2e%2e/b HTTP/1.1\r\nhost: {HOST}"),
         format!("GET / HTTP/1.1\r\nhost: {HOST}\r\ncontent-length: 1\r\n\r\nx"),
@@ -44,19 +44,19 @@ async fn what_leads_elsewhere_is_refused() {
     );
     let status = raw(&front, &coded).await;
     assert!(status.contains(" 501 "), "{status}");
-    assert!(site.server.targets().is_empty(), "nothing was passed on");
+    assert!(site.targets().is_empty(), "nothing was passed on");
     // Another host's pages are not asked for, whatever the target says.
     let head = format!("GET http://evil.example/ HTTP/1.1\r\nhost: {HOST}");
     let elsewhere = raw(&front, &head).await;
-    assert!(site.server.targets().is_empty(), "{elsewhere}");
+    assert!(site.targets().is_empty(), "{elsewhere}");
     front.gateway.stop().await;
 }
 
 /// What two servers could read as one request or as two is refused, or one request to both.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_request_is_hidden_in_another() {
-    let site = Site::start().await;
-    let front = Front::through(&site.url).await;
+    let site = start_site().await;
+    let front = Front::through(&site.address("/")).await;
     let hidden = format!("GET /hidden HTTP/1.1\r\nhost: {HOST}\r\n\r\n");
     let (inner, whole) = (hidden.len(), hidden.len() + 5);
     let post = |path: &str, lines: &str, body: &str| {
@@ -96,7 +96,7 @@ async fn no_request_is_hidden_in_another() {
     for request in refused {
         let status = sent(&front, &request).await;
         assert!(["", "4", "5"].contains(&status.get(9..10).unwrap_or("")), "{request:?}: {status}");
-        assert!(!site.server.targets().contains(&"/x".to_owned()), "{request:?}: {status}");
+        assert!(!site.targets().contains(&"/x".to_owned()), "{request:?}: {status}");
     }
     // A body that is broken in the middle is one to the site as well.
     for size in
@@ -113,7 +113,7 @@ async fn no_request_is_hidden_in_another() {
     let length = format!("content-length: {inner}\r\nconnection: close");
     sent(&front, &post("/upload", &length, "")).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
-    let asked = site.server.targets();
+    let asked = site.targets();
     assert!(asked.iter().all(|target| target == "/upload"), "{asked:?}");
     front.gateway.stop().await;
 }

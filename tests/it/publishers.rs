@@ -14,12 +14,12 @@ mod story;
 mod truth;
 mod write;
 
+use crate::support::on_all_processors;
 use plan::Plan;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::Mutex;
 
 /// How many publishers there are in a plain run.
 const CASES: u64 = 200;
@@ -56,17 +56,14 @@ fn tree(seed: u64, case: u64) -> impl ValueTree<Value = Plan> {
     plan::plan().new_tree(&mut TestRunner::new_with_rng(Config::default(), rng)).unwrap()
 }
 
-fn kind_of(plan: &Plan) -> Option<&'static str> {
-    story::tell(plan).failures.first().map(|failure| failure.kind)
-}
-
 /// The smallest plan that fails in the same way, as far as it is found.
 fn smallest(tree: &mut impl ValueTree<Value = Plan>, kind: &'static str) -> Plan {
     let mut best = tree.current();
     for _ in 0..SHRINKS {
-        let same = kind_of(&tree.current()) == Some(kind);
+        let plan = tree.current();
+        let same = story::tell(&plan).failures.first().is_some_and(|failure| failure.kind == kind);
         if same {
-            best = tree.current();
+            best = plan;
         }
         let goes_on = if same { tree.simplify() } else { tree.complicate() };
         if !goes_on {
@@ -78,12 +75,9 @@ fn smallest(tree: &mut impl ValueTree<Value = Plan>, kind: &'static str) -> Plan
 
 fn told(plan: &Plan) -> String {
     let told = story::tell(plan);
-    let story = told.lines.join("\n");
-    let mut out = format!("{:?}\n{} posts at first\n{story}\n", plan.site, plan.posts);
-    for failure in told.failures.iter().take(1) {
-        let _ = writeln!(out, "=> {:?}: {}", failure.kind, failure.words);
-    }
-    out
+    let failure = told.failures.first().map(|it| format!("=> {:?}: {}\n", it.kind, it.words));
+    let (story, failure) = (told.lines.join("\n"), failure.unwrap_or_default());
+    format!("{:?}\n{} posts at first\n{story}\n{failure}", plan.site, plan.posts)
 }
 
 #[derive(Default)]
@@ -95,29 +89,19 @@ struct Outcome {
 fn all(cases: u64, seed: u64) -> Outcome {
     let only = std::env::var("TIDEGATE_PUBLISHERS_CASE").is_ok();
     let only = only.then(|| setting("TIDEGATE_PUBLISHERS_CASE", 0));
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
-    let whole = Mutex::new(Outcome::default());
-    let part = |thread: u64| {
-        let is_ours =
-            |case: &u64| case % threads == thread && only.is_none_or(|only| only == *case);
-        for case in (0..cases).filter(is_ours) {
-            let told = story::tell(&tree(seed, case).current());
-            let mut whole = whole.lock().unwrap();
-            if let Some(failure) = told.failures.first() {
-                whole.failed.entry(failure.kind).or_default().push(case);
-            }
-            for (check, count) in told.checked {
-                *whole.checked.entry(check).or_default() += count;
-            }
+    let cases: Vec<u64> = (0..cases).filter(|case| only.is_none_or(|only| only == *case)).collect();
+    let mut whole = Outcome::default();
+    for (case, told) in
+        on_all_processors(&cases, |case| (*case, story::tell(&tree(seed, *case).current())))
+    {
+        if let Some(failure) = told.failures.first() {
+            whole.failed.entry(failure.kind).or_default().push(case);
         }
-    };
-    std::thread::scope(|scope| {
-        for thread in 0..threads {
-            let part = &part;
-            scope.spawn(move || part(thread));
+        for (check, count) in told.checked {
+            *whole.checked.entry(check).or_default() += count;
         }
-    });
-    whole.into_inner().unwrap()
+    }
+    whole
 }
 
 /// What every run must have looked at, so that none passes because nothing happened.

@@ -4,9 +4,6 @@
 use crate::support::gateways::{Running, gateway, items, poll};
 use crate::support::prelude::*;
 use crate::support::publisher::{Answer, Publisher};
-use crate::support::sharing::{document, entry};
-
-const ATOM: &str = "application/atom+xml";
 
 async fn reader(gateway: &Running) -> Vec<String> {
     let view = gateway.store().view(&name("news"), Select::Current).await.unwrap().unwrap();
@@ -26,15 +23,15 @@ async fn row(kind: &str) {
     poll(&second).await;
     let third = gateway("three.example", &address(&second), "").await;
     poll(&third).await;
-    let all = [&first, &second, &third];
+    let mut all = [first, second, third];
 
-    let origin = items(&first).await;
+    let origin = items(&all[0]).await;
     assert_eq!(origin.len(), 6);
     assert!(origin.keys().all(|id| id.starts_with("one.example.")));
-    for gateway in all {
+    for gateway in &all {
         assert_eq!(items(gateway).await, origin);
     }
-    let known = third.store().snapshot(&name("news")).await.unwrap().unwrap().known;
+    let known = all[2].store().snapshot(&name("news")).await.unwrap().unwrap().known;
     assert!(known.iter().all(|known| known.origin == Origin::Upstream));
 
     // An edit, a deletion and a new post.
@@ -42,13 +39,13 @@ async fn row(kind: &str) {
     listed.remove(3);
     listed.insert(0, post(7));
     publisher.set("/feed", Answer::atom(&listed));
-    for gateway in all {
-        tokio::time::sleep(Duration::from_millis(1100)).await;
+    for (gateway, seconds) in all.iter_mut().zip(1..) {
+        gateway.pass(seconds);
         poll(gateway).await;
     }
-    let origin = items(&first).await;
+    let origin = items(&all[0]).await;
     assert_eq!(origin.values().filter(|said| said.1).count(), 1, "{origin:?}");
-    for gateway in all {
+    for gateway in &all {
         assert_eq!(items(gateway).await, origin, "{}", gateway.address());
         let readers = reader(gateway).await;
         assert!(!readers.contains(&post(3).id) && readers.len() == 6, "{readers:?}");
@@ -56,21 +53,21 @@ async fn row(kind: &str) {
     // What is at rest stays so: no version, no write.
     let before = states(&all).await;
     for _ in 0..5 {
-        for gateway in all {
+        for gateway in &all {
             poll(gateway).await;
         }
     }
     assert_eq!(states(&all).await, before);
-    let dead = third.store().snapshot(&name("news")).await.unwrap().unwrap().known;
+    let dead = all[2].store().snapshot(&name("news")).await.unwrap().unwrap().known;
     let dead = dead.into_iter().find(|known| known.is_deleted()).unwrap();
     assert!(matches!(dead.standing, ItemStatus::Deleted { .. }));
     assert_eq!(dead.history.len(), 2, "nobody but the first gateway has its name in it");
-    for gateway in [first, second, third] {
+    for gateway in all {
         gateway.stop().await;
     }
 }
 
-async fn states(gateways: &[&Running]) -> Vec<tidegate_core::model::Revision> {
+async fn states(gateways: &[Running]) -> Vec<tidegate_core::model::Revision> {
     let mut revisions = Vec::new();
     for gateway in gateways {
         revisions.push(gateway.store().state(&name("news")).await.unwrap().unwrap().revision);
@@ -83,26 +80,4 @@ async fn states(gateways: &[&Running]) -> Vec<tidegate_core::model::Revision> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_in_a_row_have_the_same() {
     tokio::join!(row("/sync"), row(""));
-}
-
-/// The complete feed of a publisher cannot be had at first: it is asked for again, though the
-/// document that names it stays the same.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_complete_feed_that_fails_is_asked_for_again() {
-    let publisher = Publisher::start().await;
-    let answer = |sharing: &str, names: &[&'static str]| {
-        let entries = names.iter().map(|name| entry(name, name, 1, &[(1, "REO", 0)]).markup());
-        Answer::document(ATOM, document(sharing, &entries.collect::<Vec<_>>()))
-    };
-    let all = publisher.address("/all");
-    let related = format!("<sx:related link=\"{all}\" type=\"complete\"/>");
-    let sharing = format!("<sx:sharing since=\"s1\" until=\"s5\">{related}</sx:sharing>");
-    publisher.set("/partial", answer(&sharing, &["a"]));
-    let gateway = gateway("one.example", &publisher.address("/partial"), "").await;
-    poll(&gateway).await;
-    assert_eq!(items(&gateway).await.len(), 1);
-    publisher.set("/all", answer("<sx:sharing since=\"s0\" until=\"s5\"/>", &["a", "b"]));
-    poll(&gateway).await;
-    assert_eq!(items(&gateway).await.len(), 2);
-    gateway.stop().await;
 }

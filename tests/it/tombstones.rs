@@ -20,23 +20,31 @@ async fn a_zombie_of_a_peer_stays_gone() {
     let a = first("a", "A");
     let living = first("b", "B");
     let gone = entry("b", "B", 2, &[(2, "JEO", 5), (1, "REO", 1)]).deleted();
+    let back = entry("b", "B again", 3, &[(3, "JEO", 9), (2, "JEO", 5), (1, "REO", 1)]);
     gate.shares(&[a.clone(), living.clone()]).await;
     assert_eq!(gate.shares(&[gone.clone(), a.clone()]).await, [Deleted]);
+    assert_eq!(gate.titles().await, ["A"]);
+    // A tombstone that is kept is taken back as well.
+    let mut other = Gate::new().await;
+    for (version, kind, titles) in
+        [(&living, Created, &["B"][..]), (&gone, Deleted, &[]), (&back, Undeleted, &["B again"])]
+    {
+        assert_eq!(other.shares(std::slice::from_ref(version)).await, [kind]);
+        assert_eq!(other.titles().await, titles);
+    }
 
     gate.tombstones = 31 * DAY;
     gate.later(24 * 30).age().await;
     assert_eq!(gate.store_state().await.tombstones, 1, "not yet");
     gate.later(24 * 2).age().await;
     assert_eq!(gate.store_state().await.tombstones, 0);
-    let id = SyncId::new("x.b").unwrap();
     for version in [living, gone] {
         assert_eq!(gate.shares(&[version, a.clone()]).await, []);
         assert_eq!(gate.titles().await, ["A"]);
-        assert_eq!(gate.store.known(&gate.feed, &id).await.unwrap(), None);
+        assert_eq!(gate.store.known(&gate.feed, &id("x.b")).await.unwrap(), None);
         assert_eq!((gate.store_state().await.tombstones, stubs(&gate, "x.b").await), (0, 1));
     }
     // What was made with knowledge of the deletion is no zombie.
-    let back = entry("b", "B again", 3, &[(3, "JEO", 9), (2, "JEO", 5), (1, "REO", 1)]);
     assert_eq!(gate.shares(&[back, a]).await, [Undeleted]);
     assert_eq!(item(&gate, "x.b").await.shared.winner.updates.value(), 3);
 }
@@ -57,8 +65,7 @@ async fn after_many(gate: &mut Gate) -> Vec<Shared> {
 async fn a_peer_deletes_what_left() {
     let mut gate = Gate::new().await;
     let all = after_many(&mut gate).await;
-    let id = SyncId::new("x.a").unwrap();
-    assert_eq!(gate.store.known(&gate.feed, &id).await.unwrap(), None);
+    assert_eq!(gate.store.known(&gate.feed, &id("x.a")).await.unwrap(), None);
     let left = gate.store.stubs(&gate.feed, &["x.a".to_owned()]).await.unwrap().remove(0);
     assert!(left.standing.left_alive());
     let before = gate.store_state().await;

@@ -101,7 +101,7 @@ impl Gate {
 
     pub async fn says(&self, form: Form) -> plain::Items {
         let Some(text) = self.render(form, None).await else { return plain::Items::new() };
-        plain::read(&text).unwrap_or_else(|| panic!("it cannot be read: {text}")).items
+        plain::read(&text).unwrap_or_else(|| panic!("it cannot be read: {text}")).1
     }
 
     /// Opens the store anew; `moves`: it is a new one that was given all that the old one had.
@@ -120,8 +120,4 @@ pub fn written(said: &str) -> CheckedEntry {
         ..EntryFields::default()
     };
     CheckedEntry::fields(&fields).unwrap()
-}
-
-pub fn id(text: &str) -> SyncId {
-    SyncId::new(text).unwrap()
 }

@@ -1,7 +1,7 @@
 //! An endpoint written from the text of the specification alone: SSE 1.0 section 3, FeedSync
 //! section 3.2 and what READINGS 1 says of both. Documents are read with the program's reader of
-//! feed files; what becomes of the items shares nothing with `tidegate_core::sync`. It writes Atom and RSS, as the
-//! examples of the specifications are.
+//! feed files; what becomes of the items shares nothing with `tidegate_core::sync`. It writes Atom, whatever container it is
+//! asked for.
 
 use crate::support::shared_items;
 use std::collections::BTreeMap;
@@ -64,28 +64,22 @@ pub struct Item {
 
 pub type Items = BTreeMap<String, Item>;
 
-/// What a document says: its bounds and its items.
-pub struct Read {
-    pub until: Option<String>,
-    pub items: Items,
-}
-
-pub fn read(text: &str) -> Option<Read> {
+/// What a document says: the end of its bounds and its items.
+pub fn read(text: &str) -> Option<(Option<String>, Items)> {
     let atom = tidegate_format::parse::collection::transcoded(text).ok()?;
     let text = atom.as_deref().unwrap_or(text);
     let read = shared_items::read(text).ok()?;
-    let items = read.iter().map(|said| (said.winner.id.to_string(), plain(said))).collect();
+    let item = |said: &Shared<Markup>| Item {
+        winner: version(&said.winner),
+        conflicts: said.conflicts.iter().map(version).collect(),
+    };
+    let items = read.iter().map(|said| (said.winner.id.to_string(), item(said))).collect();
     // The value of an attribute without entities, which is all that both kinds of endpoints write.
     let until = text.split_once(":sharing ").and_then(|(_, rest)| {
         let tag = rest.split_once('>')?.0;
         Some(tag.split_once("until=\"")?.1.split_once('"')?.0.to_owned())
     });
-    Some(Read { until, items })
-}
-
-fn plain(said: &Shared<Markup>) -> Item {
-    let conflicts = said.conflicts.iter().map(version).collect();
-    Item { winner: version(&said.winner), conflicts }
+    Some((until, items))
 }
 
 fn version(said: &model::Version<Markup>) -> Version {
@@ -145,11 +139,7 @@ fn wins(x: &Version, y: &Version) -> bool {
 
 /// Merge Behavior (section 3.3, steps 2 to 11).
 fn merge(local: Item, incoming: Item) -> Item {
-    let list = |item: Item| {
-        let mut list = item.conflicts;
-        list.push(item.winner);
-        list
-    };
+    let list = |Item { winner, conflicts }: Item| [conflicts, vec![winner]].concat();
     let (mut l, mut i) = (list(local), list(incoming));
     let (mut m, mut w) = (Vec::new(), None);
     pass(&mut l, &i, &mut m, &mut w);
@@ -169,63 +159,44 @@ fn pass(outer: &mut Vec<Version>, inner: &[Version], m: &mut Vec<Version>, w: &m
         if inner.iter().any(|y| subsumed(&x, y)) {
             continue;
         }
-        m.push(x.clone());
-        let last = m.len() - 1;
-        match *w {
-            None => *w = Some(last),
-            Some(best) if wins(&x, &m[best]) => *w = Some(last),
-            Some(_) => {}
+        if w.is_none_or(|best| wins(&x, &m[best])) {
+            *w = Some(m.len());
         }
+        m.push(x.clone());
         left.push(x);
     }
     *outer = left;
 }
 
-/// A document with these bounds and items; Atom where the form asks for something else than RSS.
-fn write(form: Form, (since, until): (String, String), items: &[(&String, &Item)]) -> String {
-    let is_rss = form.container == Container::Rss;
-    let namespace = match form.dialect {
+/// A document in Atom with these bounds and items.
+fn write(dialect: Dialect, (since, until): (String, String), items: &[(&String, &Item)]) -> String {
+    let namespace = match dialect {
         Dialect::Sse => "http://www.microsoft.com/schemas/sse",
         _ => "http://feedsync.org/2007/feedsync",
     };
-    let sharing = format!("<sx:sharing since=\"{since}\" until=\"{until}\"/>");
-    let items = items.iter().map(|(id, item)| element(is_rss, id, &item.winner, &item.conflicts));
-    let items: String = items.collect();
-    if is_rss {
-        return format!(
-            "<rss version=\"2.0\" xmlns:sx=\"{namespace}\"><channel><title>T</title>\
-             <link>http://x.example/</link><description>D</description>{sharing}{items}\
-             </channel></rss>"
-        );
-    }
+    let items = items.iter().map(|(id, item)| element(id, &item.winner, &item.conflicts));
     format!(
         "<feed xmlns=\"http://www.w3.org/2005/Atom\" xmlns:sx=\"{namespace}\"><title>T</title>\
-         <id>urn:x:feed</id><updated>2026-01-01T00:00:00Z</updated>{sharing}{items}</feed>"
+         <id>urn:x:feed</id><updated>2026-01-01T00:00:00Z</updated>\
+         <sx:sharing since=\"{since}\" until=\"{until}\"/>{}</feed>",
+        items.collect::<String>()
     )
 }
 
-fn element(is_rss: bool, id: &str, version: &Version, conflicts: &[Version]) -> String {
-    let inner: String = conflicts.iter().map(|one| element(is_rss, id, one, &[])).collect();
+fn element(id: &str, version: &Version, conflicts: &[Version]) -> String {
+    let mut inner: String = conflicts.iter().map(|one| element(id, one, &[])).collect();
     // Section 2.6: an empty one is none, and may stand there.
-    let inner = match !inner.is_empty() || version.updates.is_multiple_of(2) {
-        true => format!("<sx:conflicts>{inner}</sx:conflicts>"),
-        false => inner,
-    };
+    if !inner.is_empty() || version.updates.is_multiple_of(2) {
+        inner = format!("<sx:conflicts>{inner}</sx:conflicts>");
+    }
     let flag = version.noconflicts.map(|flag| format!(" noconflicts=\"{flag}\""));
     let flags = flag.unwrap_or_default() + if version.deleted { " deleted=\"true\"" } else { "" };
     let history: String = version.history.iter().map(history).collect();
     let Version { updates, title, text, .. } = version;
-    let sync =
-        format!("<sx:sync id=\"{id}\" updates=\"{updates}\"{flags}>{history}{inner}</sx:sync>");
-    if is_rss {
-        return format!(
-            "<item>{sync}<guid isPermaLink=\"false\">urn:x:{id}</guid><title>{title}</title>\
-             <description>{text}</description></item>"
-        );
-    }
     format!(
         "<entry><title>{title}</title><content>{text}</content><id>urn:x:{id}</id>\
-         <updated>2026-01-01T00:00:00Z</updated>{sync}</entry>"
+         <updated>2026-01-01T00:00:00Z</updated>\
+         <sx:sync id=\"{id}\" updates=\"{updates}\"{flags}>{history}{inner}</sx:sync></entry>"
     )
 }
 
@@ -273,9 +244,9 @@ impl Endpoint {
     }
 
     /// Merges what a document says (section 3.3); whether anything changed.
-    pub fn take(&mut self, read: &Read) -> bool {
+    pub fn take(&mut self, items: &Items) -> bool {
         let mut any = false;
-        for (id, incoming) in &read.items {
+        for (id, incoming) in items {
             let merged = match self.items.get(id) {
                 Some(local) => merge(local.clone(), incoming.clone()),
                 None => incoming.clone(),
@@ -342,11 +313,11 @@ impl Endpoint {
         update
     }
 
-    pub fn render(&self, form: Form, since: Option<&str>) -> String {
+    pub fn render(&self, dialect: Dialect, since: Option<&str>) -> String {
         let after: u64 = since.map_or(0, |since| since.parse().unwrap());
         let stored = |id: &str| self.stored.get(id).copied().unwrap_or(0);
         let shown: Vec<_> = self.items.iter().filter(|(id, _)| stored(id) > after).collect();
         // Values that collate (section 4, note 1).
-        write(form, (format!("{after:09}"), format!("{:09}", self.until)), &shown)
+        write(dialect, (format!("{after:09}"), format!("{:09}", self.until)), &shown)
     }
 }

@@ -3,6 +3,7 @@
 use super::gate::{self, Gate};
 use super::plain::{self, Endpoint, FORMS, Form, Item, Items, Update, Version, normal};
 use crate::support::prelude::*;
+use crate::support::{first_part, sharing};
 use proptest::prelude::*;
 use tidegate_judge::record::local::{Act, ItemAct, Resolution};
 
@@ -173,7 +174,7 @@ impl World {
         let anew = |version: &mut Version, _: &[Version]| version.say(&text);
         let deleted =
             |deleted: bool| move |version: &mut Version, _: &[Version]| version.deleted = deleted;
-        let item_act = |how| Act::Change { id: gate::id(id), how, expected: None };
+        let item_act = |how| Act::Change { id: sharing::id(id), how, expected: None };
         let mut considered = Vec::new();
         let (act, how): (Act, Changing<'_>) = match step.what {
             What::Edit(_) if !is_deleted => (item_act(ItemAct::Update(written())), Box::new(anew)),
@@ -198,7 +199,7 @@ impl World {
                     _ => (Resolution::New(written()), Box::new(anew)),
                 };
                 let conflicts = Some(considered.clone());
-                (Act::Resolve { id: gate::id(id), keep, conflicts, expected: None }, how)
+                (Act::Resolve { id: sharing::id(id), keep, conflicts, expected: None }, how)
             }
             _ => return,
         };
@@ -220,17 +221,11 @@ impl World {
                 Some(text) => text,
                 None => return false,
             },
-            None => self.plain[from - GATES].render(form, since.as_deref()),
+            None => self.plain[from - GATES].render(form.dialect, since.as_deref()),
         };
         match fate {
             Fate::Lost => false,
-            Fate::Cut(part) => {
-                let mut end = text.len() * usize::from(part) / 256;
-                while !text.is_char_boundary(end) {
-                    end -= 1;
-                }
-                self.take(to, from, text.get(..end).unwrap()).await
-            }
+            Fate::Cut(part) => self.take(to, from, first_part(&text, part)).await,
             Fate::Arrives | Fate::Overtaken => {
                 let older = self.last.insert(to, text.clone());
                 let mut any = self.take(to, from, &text).await;
@@ -250,9 +245,9 @@ impl World {
         let any = match self.gates.get_mut(to) {
             // Of a document that ends early the whole entries are taken in.
             Some(gate) => gate.take(text).await.unwrap_or(0) > 0,
-            None => read.as_ref().is_some_and(|read| self.plain[to - GATES].take(read)),
+            None => read.as_ref().is_some_and(|(_, items)| self.plain[to - GATES].take(items)),
         };
-        if let Some(until) = read.and_then(|read| read.until) {
+        if let Some((Some(until), _)) = read {
             self.until.insert((to, from), until);
         }
         any
@@ -278,27 +273,20 @@ impl World {
     async fn compare(&self) -> Result<(), String> {
         let mut all = Vec::new();
         for at in 0..ENDPOINTS {
-            let mut items: BTreeMap<String, Item> = BTreeMap::new();
-            for (id, item) in self.items(at, FORMS[at % FORMS.len()]).await {
-                items.insert(id, normal(&item));
-            }
-            all.push(items);
+            let items = self.items(at, FORMS[at % FORMS.len()]).await;
+            all.push(items.iter().map(|(id, item)| (id.clone(), normal(item))).collect::<Items>());
         }
         let first = all.last().unwrap();
-        let ids: Vec<&String> = first.keys().collect();
-        let mut created: Vec<&String> = self.created.iter().map(|(id, _)| id).collect();
-        created.sort();
-        if ids != created {
-            return Err(format!("{ids:?} are there, {created:?} were created"));
+        let created: BTreeSet<&String> = self.created.iter().map(|(id, _)| id).collect();
+        if !first.keys().eq(created.iter().copied()) {
+            return Err(format!("{:?} are there, {created:?} were created", first.keys()));
         }
         for (at, items) in all.iter().enumerate() {
+            if let Some((one, other)) = items.iter().zip(first).find(|(one, other)| one != other) {
+                return Err(format!("{at} has {one:#?}, the last one {other:#?}"));
+            }
             if items.len() != first.len() {
                 return Err(format!("{at} has {:?}", items.keys()));
-            }
-            for (id, item) in items {
-                if *item != first[id] {
-                    return Err(format!("{at} has {item:#?}, the last one {:#?}", first[id]));
-                }
             }
         }
         for (id, update) in &self.made {

@@ -1,7 +1,7 @@
 //! Missing items that the operator says were deleted.
 
 use crate::support::prelude::*;
-use crate::support::sharing::first;
+use crate::support::sharing::{first, id};
 use tidegate_judge::record::DeletionError;
 
 async fn id_of(gate: &Gate, day: u32) -> SyncId {
@@ -37,7 +37,7 @@ async fn what_is_listed_unknown_or_made_elsewhere_is_not_deleted() {
     gate.posts(&days(1..=12)).await;
     let listed = id_of(&gate, 7).await;
     assert_eq!(gate.delete_missing(&listed).await, Err(DeletionError::Listed));
-    let unknown = SyncId::new("x.unknown").unwrap();
+    let unknown = id("x.unknown");
     assert_eq!(gate.delete_missing(&unknown).await, Err(DeletionError::Unknown));
     gate.options.sharing.local = true;
     assert_eq!(gate.delete_missing(&listed).await, Err(DeletionError::NotObserved));
@@ -48,6 +48,6 @@ async fn what_is_listed_unknown_or_made_elsewhere_is_not_deleted() {
     let mut gate = Gate::new().await;
     gate.shares(&[first("a", "A"), first("b", "B")]).await;
     gate.shares(&[first("a", "A")]).await;
-    let shared = SyncId::new("x.b").unwrap();
+    let shared = id("x.b");
     assert_eq!(gate.delete_missing(&shared).await, Err(DeletionError::NotObserved));
 }

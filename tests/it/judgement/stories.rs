@@ -3,6 +3,7 @@
 //! where it does not name one of them, and whatever the wall clock does.
 
 use super::probe::answer;
+use crate::support::first_part;
 use crate::support::prelude::*;
 use tidegate_judge::record::Verdict;
 use tidegate_store::PastSelect;
@@ -17,13 +18,8 @@ const STORIES: [&str; 5] = [
 ];
 const YEAR: i64 = 365 * 86_400;
 /// How far the wall clock is ahead at each poll; beyond the last one it stays.
-const LEADS: [&[i64]; 5] = [
-    &[0, 0, YEAR],
-    &[0, 0, -YEAR],
-    &[0, 0, 0, 40 * YEAR, 0],
-    &[0, 0, 0, -40 * YEAR, 0],
-    &[YEAR, 0, YEAR, -YEAR, 0, 7 * YEAR],
-];
+const LEADS: [&[i64]; 3] =
+    [&[0, 0, -YEAR], &[0, 0, 40 * YEAR, -40 * YEAR, 0], &[YEAR, 0, YEAR, -YEAR, 0, 7 * YEAR]];
 
 fn without_dates(mut text: String) -> String {
     let dates =
@@ -140,8 +136,7 @@ fn document(words: &[&str], wordings: &[Wording], write: fn(&[Post]) -> String) 
     let gone = parts.next().map(|gone| posts(gone, wordings)).unwrap_or_default();
     text = with_deletions(&text, gone.into_iter().map(|post| post.id));
     if is_cut {
-        let half = (0..=text.len() / 2).rev().find(|at| text.is_char_boundary(*at));
-        text.truncate(half.unwrap());
+        text = first_part(&text, 128).to_owned();
     }
     text
 }

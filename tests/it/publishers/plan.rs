@@ -200,9 +200,21 @@ fn site() -> impl Strategy<Value = Site> {
     );
     let minutes = prop_oneof![4 => Just(60_u16), 1 => Just(15), 1 => Just(180), 1 => Just(360)];
     (window(), order(), ids, path, dates, pinned, flags, minutes).prop_map(
-        |(window, order, ids, path, dates, pinned, flags, poll_minutes)| {
-            let (atom, unlinked, untitled, backfills, noisy) = flags;
-            let site = Site {
+        |(mut window, order, ids, path, dates, mut pinned, flags, poll_minutes)| {
+            let (atom, unlinked, mut untitled, mut backfills, noisy) = flags;
+            // What goes together: a front page and a source have a size; an entry has an identity.
+            let is_sized = matches!(order, Order::Ranked | Order::Merged(_) | Order::Blocks(_));
+            if is_sized && !matches!(window, Window::Count(_)) {
+                window = Window::Count(6);
+            }
+            // A post at a fixed place while the others expire one by one, with none in their place,
+            // looks exactly as if each were taken away.
+            if is_sized || !matches!(window, Window::Count(_)) {
+                pinned = Pinned::No;
+            }
+            backfills |= is_sized || pinned != Pinned::No;
+            untitled &= ids != Ids::None || !unlinked;
+            Site {
                 atom,
                 window,
                 order,
@@ -215,32 +227,9 @@ fn site() -> impl Strategy<Value = Site> {
                 pinned,
                 noisy,
                 poll_minutes,
-            };
-            sensible(site)
+            }
         },
     )
-}
-
-/// What goes together: a front page and a source have a size; an entry has an identity.
-fn sensible(mut site: Site) -> Site {
-    if matches!(site.order, Order::Ranked | Order::Merged(_) | Order::Blocks(_)) {
-        let sized = matches!(site.window, Window::Count(_));
-        site.window = if sized { site.window } else { Window::Count(6) };
-        site.backfills = true;
-        site.pinned = Pinned::No;
-    }
-    // A post at a fixed place while the others expire one by one, with none in their place, looks
-    // exactly as if each were taken away.
-    if !matches!(site.window, Window::Count(_)) {
-        site.pinned = Pinned::No;
-    }
-    if site.pinned != Pinned::No {
-        site.backfills = true;
-    }
-    if site.ids == Ids::None && site.unlinked {
-        site.untitled = false;
-    }
-    site
 }
 
 fn rename() -> impl Strategy<Value = Rename> {

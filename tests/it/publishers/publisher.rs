@@ -2,6 +2,7 @@
 
 use crate::publishers::plan::{Dates, Ids, Order, PathStyle, Pinned, Rename, Site, Window};
 use crate::support::{HOUR, START};
+use std::cmp::Reverse;
 use tidegate_core::model::Time;
 
 pub const DAY: i64 = 24 * HOUR;
@@ -157,12 +158,12 @@ impl Publisher {
         let key = |post: &Post| (self.time_of(post), post.number);
         match self.site.order {
             Order::NewestFirst | Order::Merged(_) | Order::ByUpdate => {
-                list.sort_by_key(|p| std::cmp::Reverse(key(p)));
+                list.sort_by_key(|p| Reverse(key(p)));
             }
             Order::OldestFirst => list.sort_by_key(|p| key(p)),
-            Order::Ranked => list.sort_by_key(|p| (std::cmp::Reverse(p.score), p.number)),
+            Order::Ranked => list.sort_by_key(|p| (Reverse(p.score), p.number)),
             Order::Unsorted => list.sort_by_key(|p| mix(u64::from(p.number), 3)),
-            Order::Blocks(_) => list.sort_by_key(|p| (p.source, std::cmp::Reverse(key(p)))),
+            Order::Blocks(_) => list.sort_by_key(|p| (p.source, Reverse(key(p)))),
         }
         let pinned = self.posts.iter().find(|p| self.is_pinned(p) && there(p)).map(|p| p.number);
         let list = list.into_iter().map(|p| p.number);
@@ -177,18 +178,16 @@ impl Publisher {
     }
 
     fn windowed<'a>(&self, mut list: Vec<&'a Post>) -> Vec<&'a Post> {
-        let key = |post: &Post| std::cmp::Reverse((self.time_of(post), post.number));
-        list.sort_by_key(|p| key(p));
+        match self.site.order {
+            Order::Ranked => list.sort_by_key(|p| (Reverse(p.score), p.number)),
+            _ => list.sort_by_key(|p| Reverse((self.time_of(p), p.number))),
+        }
         let since = |days: usize| self.now - i64::try_from(days).unwrap_or(0) * DAY;
         let more = self.swollen;
         match self.site.window {
             Window::Count(size) => {
                 let size = usize::from(size) + more;
                 match self.site.order {
-                    Order::Ranked => {
-                        list.sort_by_key(|p| (std::cmp::Reverse(p.score), p.number));
-                        list.truncate(size);
-                    }
                     Order::Merged(sources) | Order::Blocks(sources) => {
                         let each = (size / usize::from(sources)).max(1);
                         let mut counts = vec![0; usize::from(sources)];
@@ -296,13 +295,13 @@ impl Publisher {
         const WORDS: [&str; 8] =
             ["harbour", "winter", "council", "bridge", "orchard", "library", "railway", "market"];
         let word = |salt: u64| WORDS[(mix(u64::from(post.number), salt) % 8) as usize];
-        let again = match post.retitled {
-            0 => String::new(),
-            times => format!(", {} the {} times {times}", word(12), word(13)),
+        let title = match self.site.untitled {
+            false => format!("The {} and the {} no {}", word(10), word(11), post.number),
+            true => "Update".to_owned(),
         };
-        match self.site.untitled {
-            false => format!("The {} and the {} no {}{again}", word(10), word(11), post.number),
-            true => format!("Update{again}"),
+        match post.retitled {
+            0 => title,
+            times => format!("{title}, {} the {} times {times}", word(12), word(13)),
         }
     }
 
@@ -310,11 +309,12 @@ impl Publisher {
         match self.site.path {
             PathStyle::Number => format!("/posts/{}", post.number),
             PathStyle::Title => {
-                let slug: String = self.title(post).to_lowercase().replace([' ', ','], "-");
+                let slug = self.title(post).to_lowercase().replace([' ', ','], "-");
                 // Titles that do not tell posts apart get a number.
-                let number =
-                    if self.site.untitled { format!("-{}", post.number) } else { String::new() };
-                format!("/posts/{slug}{number}")
+                match self.site.untitled {
+                    true => format!("/posts/{slug}-{}", post.number),
+                    false => format!("/posts/{slug}"),
+                }
             }
             PathStyle::Date => {
                 let date = Time::from_unix(post.when).to_string().replace([':', 'T'], "-");
@@ -335,9 +335,10 @@ impl Publisher {
                 format!("urn:x-post:{:016x}", mix(u64::from(post.number), u64::from(generator)))
             }
         };
-        let session =
-            if self.session { format!("?session={:x}", mix(self.build, 9)) } else { String::new() };
-        Some(format!("{id}{session}"))
+        match self.session {
+            true => Some(format!("{id}?session={:x}", mix(self.build, 9))),
+            false => Some(id),
+        }
     }
 
     pub fn date(&self, post: &Post) -> Option<i64> {

@@ -66,10 +66,7 @@ impl Story {
         match action {
             Action::Quiet => {}
             Action::Post(count) => self.publisher.post(usize::from(*count)),
-            Action::Burst => {
-                let size = self.publisher.window_size();
-                self.publisher.post(size);
-            }
+            Action::Burst => self.publisher.post(self.publisher.window_size()),
             Action::Edit(at) => {
                 if let Some(number) = self.publisher.pick(*at) {
                     self.publisher.edit(number);
@@ -90,9 +87,7 @@ impl Story {
                 }
             }
             Action::Lose(at, twice) => return self.lose(*at, *twice, &words, stays),
-            Action::Rename(rename) => {
-                self.publisher.rename(rename);
-            }
+            Action::Rename(rename) => self.publisher.rename(rename),
             Action::Glitch(glitch) => return self.glitch(glitch, &words, stays),
             Action::Reemit(at) => {
                 let now = self.publisher.now;

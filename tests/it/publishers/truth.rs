@@ -87,23 +87,20 @@ impl Truth {
         } else if seen.taken.is_some() && seen.change.as_ref().is_some_and(|c| c.tick.is_none()) {
             self.check("other bytes changed nothing");
         }
-        let Some(change) = &seen.change else {
-            self.view(seen, force, reader);
-            return;
-        };
-        self.ticks(change);
-        self.identities(change, force);
-        self.histories(change);
-        self.events(seen, change, force);
-        if seen.held.is_some() {
-            // New posts come out of it; nothing that was there changes.
+        if let Some(change) = &seen.change {
+            self.ticks(change);
+            self.identities(change, force);
+            self.histories(change);
+            self.events(seen, change, force);
+            // New posts come out of a document that is held; nothing that was there changes.
             let made = change.events.iter().filter(|e| e.kind == EventKind::Created).count();
             let only_news = change.events.len() == made
                 && change.versions.len() == made
                 && change.latest.is_empty()
                 && change.skeleton.is_none()
                 && (made > 0 || change.tick.is_none() && change.order.is_none());
-            self.expect(only_news, HELD, format_args!("{:?}", change.events));
+            let holds = seen.held.is_none() || only_news;
+            self.expect(holds, HELD, format_args!("{:?}", change.events));
         }
         self.view(seen, force, reader);
     }
@@ -123,9 +120,7 @@ impl Truth {
     /// Which item is which post, as far as their bytes say.
     fn identities(&mut self, change: &Change, force: &InForce<'_>) {
         let with_bytes = change.versions.iter().filter_map(|v| Some((&v.id, v.markup.as_ref()?)));
-        let latest = change.latest.iter().map(|(id, markup)| (id, markup));
-        let all: Vec<_> = with_bytes.chain(latest).collect();
-        for (id, markup) in all {
+        for (id, markup) in with_bytes.chain(change.latest.iter().map(|(id, it)| (id, it))) {
             let Some(number) = number_of(&markup.xml) else { continue };
             match self.post_of.get(id) {
                 Some(before) if *before != number => {
@@ -150,10 +145,8 @@ impl Truth {
                     (false, true) => "a moved post is another item",
                     (false, false) => "a post that nobody renamed is another item",
                 };
-                self.fail(
-                    kind,
-                    format!("post {number} has the items {:?}", self.items_of[&number]),
-                );
+                let words = format!("post {number} has the items {:?}", self.items_of[&number]);
+                self.fail(kind, words);
             }
         }
         for known in &change.known {
@@ -180,8 +173,8 @@ impl Truth {
             self.expect(counted, HISTORY, words);
             let sequences: Vec<u32> = known.history.iter().map(|u| u.sequence.value()).collect();
             let whens: Vec<_> = known.history.iter().map(|u| u.stamp.when()).collect();
-            let newest_first = sequences.windows(2).all(|w| w[0] > w[1])
-                && whens.windows(2).all(|w| w[0] >= w[1])
+            let newest_first = sequences.is_sorted_by(|newer, older| newer > older)
+                && whens.is_sorted_by(|newer, older| newer >= older)
                 && sequences.first() == Some(&updates)
                 && known.tick <= change.tick.unwrap_or(known.tick);
             self.expect(newest_first, HISTORY, format_args!("{:?}", known.history));
@@ -337,10 +330,7 @@ impl Truth {
         let tombstones = known.iter().filter(is_deleted).count();
         let counted = (state.living as usize, state.tombstones as usize, state.current as usize);
         let right = counted == (known.len() - tombstones, tombstones, reader.len());
-        self.expect(
-            right,
-            "the state counts other items than there are",
-            format_args!("{state:?}"),
-        );
+        let kind = "the state counts other items than there are";
+        self.expect(right, kind, format_args!("{state:?}"));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::publishers::plan::{Glitch, Window};
 use crate::publishers::publisher::{Post, Publisher, mix};
-use std::fmt::Write;
+use crate::support::first_part;
 use tidegate_core::model::Time;
 
 /// Where the number of a post stands in its entry: in a comment, which nobody judges.
@@ -16,30 +16,27 @@ pub fn number_of(xml: &str) -> Option<u32> {
 
 pub fn document(publisher: &Publisher, shown: &[u32]) -> String {
     let seed = if publisher.site.noisy { publisher.build } else { 0 };
-    let entries: Vec<String> =
-        shown.iter().map(|number| entry(publisher, publisher.get(*number), seed)).collect();
-    let now = Time::from_unix(publisher.now);
-    let base = publisher.base();
-    let entries = entries.join("\n");
-    let generator = seed % 3;
+    let entries = shown.iter().map(|number| entry(publisher, publisher.get(*number), seed));
+    let entries = entries.collect::<Vec<_>>().join("\n");
+    let (now, base) = (Time::from_unix(publisher.now), publisher.base());
+    let generator = format!("<generator>Press 1.{}</generator>", seed % 3);
     let complete = match publisher.site.window {
         Window::Complete => "<fh:complete xmlns:fh=\"http://purl.org/syndication/history/1.0\"/>",
         _ => "",
     };
-    if publisher.site.atom {
-        format!(
-            "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<feed xmlns=\"http://www.w3.org/2005/Atom\">\
-             <title>News of the publisher</title><id>urn:x-feed:1</id><link href=\"{base}/\"/>\
-             <generator>Press 1.{generator}</generator><updated>{now}</updated>{complete}\n{entries}\n</feed>"
-        )
-    } else {
-        format!(
-            "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<rss version=\"2.0\"><channel>\
-             <title>News of the publisher</title><link>{base}/</link><description>d</description>\
-             <generator>Press 1.{generator}</generator><lastBuildDate>{}</lastBuildDate>{complete}\n\
+    let declared = "<?xml version=\"1.0\" encoding=\"utf-8\"?>";
+    let title = "<title>News of the publisher</title>";
+    match publisher.site.atom {
+        true => format!(
+            "{declared}\n<feed xmlns=\"http://www.w3.org/2005/Atom\">{title}<id>urn:x-feed:1</id>\
+             <link href=\"{base}/\"/>{generator}<updated>{now}</updated>{complete}\n{entries}\n</feed>"
+        ),
+        false => format!(
+            "{declared}\n<rss version=\"2.0\"><channel>{title}<link>{base}/</link>\
+             <description>d</description>{generator}<lastBuildDate>{}</lastBuildDate>{complete}\n\
              {entries}\n</channel></rss>",
             now.rfc822()
-        )
+        ),
     }
 }
 
@@ -49,7 +46,7 @@ fn entry(publisher: &Publisher, post: &Post, seed: u64) -> String {
     let title = publisher.title(post);
     let mut link = publisher.link(post);
     if seed > 0 && luck(1) % 3 == 0 {
-        let _ = write!(link, "?utm_source=feed&amp;utm_campaign={}", luck(2) % 100);
+        link += &format!("?utm_source=feed&amp;utm_campaign={}", luck(2) % 100);
     }
     let date = publisher.date(post).map(Time::from_unix);
     let picture =
@@ -67,54 +64,38 @@ fn entry(publisher: &Publisher, post: &Post, seed: u64) -> String {
         gap = if luck(5) % 2 == 0 { "" } else { " \n" },
         edition = edition(post),
     );
-    let counter = if seed > 0 {
-        format!(
-            "<slash:comments xmlns:slash=\"http://purl.org/rss/1.0/modules/slash/\">{}</slash:comments>",
-            luck(6) % 50
-        )
-    } else {
-        String::new()
-    };
-    let mut out = String::new();
-    let id = publisher.id(post);
+    let counter = format!(
+        "<slash:comments xmlns:slash=\"http://purl.org/rss/1.0/modules/slash/\">{}</slash:comments>",
+        luck(6) % 50
+    );
+    let counter = if seed > 0 { counter } else { String::new() };
+    let (marker, id) = (marker(post.number), publisher.id(post));
+    let is_linked = !site.unlinked;
     if site.atom {
-        let _ = write!(out, "<entry>{}", marker(post.number));
-        if let Some(id) = id {
-            let _ = write!(out, "<id>{id}</id>");
-        }
-        let _ = write!(out, "<title>{title}</title>");
-        if !site.unlinked {
-            match luck(7) % 2 {
-                0 => write!(out, "<link rel=\"alternate\" href=\"{link}\"/>"),
-                _ => write!(out, "<link href=\"{link}\"  rel='alternate' />"),
-            }
-            .unwrap();
-        }
-        if let Some(date) = date {
-            // Where every build stamps its entries, the stamp says nothing.
-            let stamp = if seed > 0 { publisher.now } else { post.updated };
-            let _ = write!(
-                out,
-                "<published>{date}</published><updated>{}</updated>",
-                Time::from_unix(stamp)
-            );
-        }
-        let _ = write!(out, "<content type=\"html\">{text}</content>{counter}</entry>");
-    } else {
-        let _ = write!(out, "<item>{}<title>{title}</title>", marker(post.number));
-        if !site.unlinked {
-            let _ = write!(out, "<link>{link}</link>");
-        }
-        if let Some(id) = id {
-            let permalink = id.starts_with("http");
-            let _ = write!(out, "<guid isPermaLink=\"{permalink}\">{id}</guid>");
-        }
-        if let Some(date) = date {
-            let _ = write!(out, "<pubDate>{}</pubDate>", date.rfc822());
-        }
-        let _ = write!(out, "<description>{text}</description>{counter}</item>");
+        let id = id.map_or_else(String::new, |id| format!("<id>{id}</id>"));
+        let link = match luck(7) % 2 {
+            _ if !is_linked => String::new(),
+            0 => format!("<link rel=\"alternate\" href=\"{link}\"/>"),
+            _ => format!("<link href=\"{link}\"  rel='alternate' />"),
+        };
+        // Where every build stamps its entries, the stamp says nothing.
+        let stamp = Time::from_unix(if seed > 0 { publisher.now } else { post.updated });
+        let dates =
+            date.map(|date| format!("<published>{date}</published><updated>{stamp}</updated>"));
+        let dates = dates.unwrap_or_default();
+        return format!(
+            "<entry>{marker}{id}<title>{title}</title>{link}{dates}\
+             <content type=\"html\">{text}</content>{counter}</entry>"
+        );
     }
-    out
+    let link = if is_linked { format!("<link>{link}</link>") } else { String::new() };
+    let guid = |id: String| format!("<guid isPermaLink=\"{}\">{id}</guid>", id.starts_with("http"));
+    let id = id.map_or_else(String::new, guid);
+    let date = date.map(|date| format!("<pubDate>{}</pubDate>", date.rfc822())).unwrap_or_default();
+    format!(
+        "<item>{marker}<title>{title}</title>{link}{id}{date}\
+         <description>{text}</description>{counter}</item>"
+    )
 }
 
 fn edition(post: &Post) -> &'static str {
@@ -140,13 +121,7 @@ pub fn glitch(publisher: &Publisher, glitch: &Glitch) -> String {
         Glitch::Html => "<!DOCTYPE html><html><head><title>Sign in</title></head>\
                          <body><form action=\"/login\">Sign in</form></body></html>"
             .to_owned(),
-        Glitch::Cut(part) => {
-            let mut end = whole.len() * usize::from(*part) / 256;
-            while !whole.is_char_boundary(end) {
-                end -= 1;
-            }
-            whole[..end].to_owned()
-        }
+        Glitch::Cut(part) => first_part(&whole, *part).to_owned(),
         Glitch::IllFormed(at) => {
             let Some(number) = publisher.pick(*at) else { return whole };
             let Some(at) = whole.find(&marker(number)) else { return whole };

@@ -1,7 +1,6 @@
 //! A feed document as those who read it see it, Atom 1.0 or RSS 2.0: what it says, and what the W3C feed validator
 //! demands of Feed History.
 
-use super::nodes::{is, text};
 use roxmltree::Node;
 use std::collections::{BTreeMap, BTreeSet};
 use tidegate_core::xml::ns::ATOM;
@@ -119,6 +118,19 @@ fn check_head(root: Node<'_, '_>, text: &str) {
     let behind = children.iter().skip_while(|child| !is_entry(child));
     let mut misplaced = behind.filter(|child| !is_entry(child));
     assert!(misplaced.all(|child| child.tag_name().namespace() != Some(ATOM)), "{text}");
+}
+
+/// Whether a node is the element of a namespace, `""` for none, with a name.
+fn is(node: Node<'_, '_>, (namespace, name): (&str, &str)) -> bool {
+    let tag = node.tag_name();
+    node.is_element() && (tag.namespace().unwrap_or_default(), tag.name()) == (namespace, name)
+}
+
+/// The text of the first child with one of these names, and of all within it.
+fn text(node: Node<'_, '_>, names: &[(&str, &str)]) -> Option<String> {
+    let found = node.children().find(|child| names.iter().any(|name| is(*child, *name)))?;
+    let texts = found.descendants().filter(Node::is_text).filter_map(|text| text.text());
+    Some(texts.collect::<String>().trim().to_owned())
 }
 
 fn entry(entry: Node<'_, '_>) -> Entry {

@@ -7,37 +7,37 @@ use crate::support::prelude::*;
 use http::HeaderMap;
 use tidegate::app::{Gateway, Outside};
 use tidegate_config::{self as config, Config};
-use tidegate_core::clock::ManualClock;
+use tidegate_core::clock::{Clock as _, ManualClock};
 
-/// What tests have in a table where they do not say otherwise.
-const DEFAULTS: [(&str, &[(&str, &str)]); 3] = [
-    ("server", &[("listen", "127.0.0.1:0"), ("admin_token", TOKEN)]),
-    ("store", &[("kind", "memory")]),
-    ("polling", &[("allow_private", ""), ("host_spacing", "0s"), ("min_interval", "365d")]),
+/// What tests have in a table where they do not say otherwise. Nothing is polled by itself but at the start.
+const DEFAULTS: [(&str, &str); 7] = [
+    ("server", "listen = \"127.0.0.1:0\""),
+    ("server", "admin_token = \"TOKEN\""),
+    ("store", "kind = \"memory\""),
+    ("polling", "allow_private = true"),
+    ("polling", "host_spacing = \"0s\""),
+    ("polling", "max_interval = \"365d\""),
+    ("polling", "min_interval = \"365d\""),
 ];
 
 /// What `text` says, and the rest.
 pub fn complete(text: &str) -> String {
     let mut text = text.to_owned();
-    for (table, keys) in DEFAULTS {
+    for (table, line) in DEFAULTS {
         let head = format!("[{table}]\n");
         if !text.contains(&head) {
             text.insert_str(0, &head);
         }
         let at = text.find(&head).unwrap() + head.len();
-        let own = text[at..].split("\n[").next().unwrap().to_owned();
+        let own = text[at..].split("\n[").next().unwrap();
         let has = |key: &str| own.lines().any(|line| line.starts_with(&format!("{key} =")));
-        for (key, value) in keys.iter().filter(|(key, _)| !has(key)) {
-            let line = match *key {
-                "allow_private" => "allow_private = true\n".to_owned(),
-                // Nothing is polled by itself but at the start.
-                "min_interval" => {
-                    format!("min_interval = \"{value}\"\nmax_interval = \"{value}\"\n")
-                }
-                "kind" if has("path") => String::new(),
-                _ => format!("{key} = \"{value}\"\n"),
-            };
-            text.insert_str(at, &line);
+        let is_said = match line.split_once(" =").unwrap().0 {
+            "kind" => has("kind") || has("path"),
+            "max_interval" => has("max_interval") || has("min_interval"),
+            key => has(key),
+        };
+        if !is_said {
+            text.insert_str(at, &format!("{}\n", line.replace("TOKEN", TOKEN)));
         }
     }
     text
@@ -65,7 +65,6 @@ pub struct Running {
     pub config: Config,
     /// The clock that it goes by, where it is not that of the system.
     clock: Option<ManualClock>,
-    now: Time,
     gateway: Option<Gateway>,
     client: reqwest::Client,
 }
@@ -92,8 +91,7 @@ impl Running {
         let redirect = reqwest::redirect::Policy::none();
         let client = reqwest::Client::builder().no_proxy().redirect(redirect).build().unwrap();
         let clock = now.map(ManualClock::at);
-        let now = now.unwrap_or(Time::MIN);
-        let mut running = Self { config, clock, now, gateway: None, client };
+        let mut running = Self { config, clock, gateway: None, client };
         running.open().await;
         running
     }
@@ -120,14 +118,12 @@ impl Running {
         self.close().await;
     }
 
-    fn clock(&mut self, now: Time) -> &ManualClock {
-        self.now = now;
+    fn clock(&self) -> &ManualClock {
         self.clock.as_ref().unwrap()
     }
 
     pub fn later(&mut self, time: Duration) {
-        let now = self.now.plus(time);
-        self.clock(now).set(now);
+        self.clock().set(self.clock().now().plus(time));
     }
 
     pub fn pass(&mut self, seconds: u64) {
@@ -136,13 +132,11 @@ impl Running {
 
     /// Sets the wall clock ahead, while no time passes.
     pub fn leap(&mut self, time: Duration) {
-        let now = self.now.plus(time);
-        self.clock(now).leap(now);
+        self.clock().leap(self.clock().now().plus(time));
     }
 
     pub fn turn_back(&mut self, time: Duration) {
-        let now = self.now.minus(time);
-        self.clock(now).set(now);
+        self.clock().set(self.clock().now().minus(time));
     }
 
     pub fn client(&self) -> &reqwest::Client {
@@ -216,13 +210,13 @@ impl Paper {
     }
 }
 
-/// A gateway of one feed; `more`: what its configuration says of it beside the address.
+/// A gateway of one feed, whose clock is set; `more`: what its configuration says of it beside the address.
 pub async fn gateway(endpoint: &str, url: &str, more: &str) -> Running {
-    Running::start(&format!(
+    let text = format!(
         "[publish]\nendpoint = \"{endpoint}\"\n[websub]\nhub = false\nsubscribe = false\n[[feed]]\n\
          name = \"news\"\nurl = \"{url}\"\n{more}"
-    ))
-    .await
+    );
+    Running::start_at(START, &text).await
 }
 
 /// What the items of the feed are to those who share them, by their ids: updates, whether deleted, history, published id

@@ -2,7 +2,6 @@
 
 pub mod document;
 pub mod gateways;
-pub mod nodes;
 mod post;
 pub mod process;
 pub mod publisher;
@@ -13,7 +12,7 @@ pub use post::{HOUR, Post, SITE, START, atom, channel, days, post, rss, with_del
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{
@@ -71,6 +70,30 @@ pub fn corpus(part: &str) -> Option<Vec<PathBuf>> {
     documents
         .retain(|path| path.extension().is_some_and(|e| e == "xml" || e == "json" || e == "opml"));
     Some(documents)
+}
+
+/// What is made of each of these on all processors, in no order.
+pub fn on_all_processors<T: Sync, R: Send>(all: &[T], make: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let (next, done) = (Mutex::new(all.iter()), Mutex::new(Vec::new()));
+    let work = || {
+        loop {
+            let Some(one) = next.lock().unwrap().next() else { break };
+            let made = make(one);
+            done.lock().unwrap().push(made);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, std::num::NonZero::get) {
+            scope.spawn(work);
+        }
+    });
+    done.into_inner().unwrap()
+}
+
+/// So many parts of 256 of a text, from its beginning.
+pub fn first_part(text: &str, part: u8) -> &str {
+    let mut ends = (0..=text.len() * usize::from(part) / 256).rev();
+    &text[..ends.find(|at| text.is_char_boundary(*at)).unwrap()]
 }
 
 /// Numbers that look random and are the same each time.

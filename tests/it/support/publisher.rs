@@ -5,7 +5,7 @@ use crate::support::prelude::*;
 use axum::body::Bytes;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, Method, StatusCode, header};
+use http::{HeaderMap, Method, StatusCode};
 use std::ops::Deref;
 
 /// A request that came.
@@ -108,14 +108,19 @@ impl Server {
 #[derive(Debug, Clone)]
 pub struct Answer {
     status: u16,
-    header: (http::HeaderName, String),
+    headers: HeaderMap,
     body: Vec<u8>,
 }
 
 impl Answer {
     pub fn document(media_type: &str, body: impl Into<Vec<u8>>) -> Self {
-        let header = (header::CONTENT_TYPE, media_type.to_owned());
-        Self { status: 200, header, body: body.into() }
+        let answer = Self { status: 200, headers: HeaderMap::new(), body: body.into() };
+        answer.with("content-type", media_type)
+    }
+
+    pub fn with(mut self, name: &'static str, value: &str) -> Self {
+        self.headers.insert(name, value.parse().unwrap());
+        self
     }
 
     /// Posts in Atom.
@@ -130,7 +135,7 @@ impl Answer {
     }
 
     pub fn redirect(status: u16, to: &str) -> Self {
-        Self { header: (header::LOCATION, to.to_owned()), ..Self::status(status) }
+        Self::status(status).with("location", to)
     }
 }
 
@@ -156,8 +161,8 @@ impl Publisher {
             let set = set.lock().unwrap();
             let own = set.get(&seen.target()).or_else(|| set.get(&seen.path));
             let answer = own.or_else(|| set.get("")).cloned();
-            let Answer { status, header, body } = answer.unwrap_or_else(|| Answer::status(503));
-            Some((StatusCode::from_u16(status).unwrap(), [header], body).into_response())
+            let Answer { status, headers, body } = answer.unwrap_or_else(|| Answer::status(503));
+            Some((StatusCode::from_u16(status).unwrap(), headers, body).into_response())
         };
         Self { server: Server::start(answer).await, answers }
     }

@@ -1,6 +1,6 @@
 //! The items that a document shares, as the gateway reads them.
 
-use tidegate_core::model::{Entry, FeedDocument, Markup, Shared, Version};
+use tidegate_core::model::{Entry, FeedDocument, Markup, Shared};
 use tidegate_format::parse::{self, Limits};
 
 /// The items of a document of any container; an error where it is broken or an item does not share.
@@ -28,16 +28,6 @@ pub fn shared(document: &FeedDocument<'_>, entry: &Entry<'_>) -> Option<Shared<M
 /// The items of a document that is whole.
 pub fn items(text: &str) -> Vec<Shared<Markup>> {
     read(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
-}
-
-/// Items with something else that is made of what their versions say.
-pub fn with<D>(items: Vec<Shared<Markup>>, data: impl Fn(&Markup) -> D) -> Vec<Shared<D>> {
-    let version = |version: &Version<Markup>| version.with(data(&version.data));
-    let one = |Shared { winner, conflicts }: Shared<Markup>| Shared {
-        winner: version(&winner),
-        conflicts: conflicts.iter().map(version).collect(),
-    };
-    items.into_iter().map(one).collect()
 }
 
 pub fn text(markup: &Markup) -> Option<String> {
