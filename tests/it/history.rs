@@ -4,13 +4,13 @@
 mod consumers;
 mod past;
 mod publisher;
-mod retention;
 mod site;
 use crate::support;
 use crate::support::prelude::*;
 
 use crate::support::document::Document;
 use consumers::{Historian, Readers, Subscriber, Way};
+use proptest::option;
 use proptest::prelude::*;
 use publisher::{Act, Publisher};
 use site::{Held, READER, SYNC, Site};
@@ -53,7 +53,7 @@ fn step() -> impl Strategy<Value = Step> {
     let comes = prop::bool::weighted(0.15);
     let visitors = [comes; 5];
     let seldom = || prop::bool::weighted(0.05);
-    let redacted = proptest::option::weighted(0.08, any::<u8>());
+    let redacted = option::weighted(0.08, any::<u8>());
     let step = |(acts, hours, visitors, newcomer, older, redacted)| Step {
         acts,
         hours,
@@ -63,6 +63,21 @@ fn step() -> impl Strategy<Value = Step> {
         redacted,
     };
     (acts, hours, visitors, seldom(), seldom(), redacted).prop_map(step)
+}
+
+fn keeping_all() -> impl Strategy<Value = Policy> {
+    let entries = prop_oneof![1 => Just(1_u32), 2 => 2_u32..8, 2 => Just(20_u32)];
+    entries.prop_map(|entries| Policy { entries, ..Policy::default() })
+}
+
+/// However little is kept: whoever follows the archives back finds all that lives in its last state.
+fn keeping_little() -> impl Strategy<Value = Policy> {
+    let (age, bytes) = (option::of(1_u64..400), option::of(0_u64..20_000));
+    let policy = (1_u32..8, 1_u64..8, age, bytes);
+    policy.prop_map(|(entries, kept, age, bytes)| {
+        let age = age.map(|hours| Duration::from_secs(hours * 3600));
+        Policy { entries, kept, age, bytes }
+    })
 }
 
 /// Whether a copy is what the specification promises: exactly the living items where deletions are
@@ -126,9 +141,9 @@ struct World {
 }
 
 impl World {
-    async fn new(entries: u32, window: usize, rss: bool, deletions: Deletions) -> Self {
+    async fn new(policy: Policy, window: usize, rss: bool, deletions: Deletions) -> Self {
         let mut gate = Gate::new().await;
-        gate.archives = Policy { entries, ..Policy::default() };
+        gate.archives = policy;
         gate.options.deletions = deletions;
         // Whole hours pass in a story, so that nothing leaves the window within a second of a poll.
         gate.window += Duration::from_secs(1800);
@@ -196,7 +211,8 @@ impl World {
         let newest = gate.store_state().await.updated_at;
         let sealed = std::iter::once(newest).chain(notes.iter().map(|note| note.sealed));
         assert!(sealed.is_sorted_by(|newer, older| newer > older), "{notes:?}");
-        assert!(notes.len() >= self.archives.len(), "an archive is gone");
+        let first = gate.store_state().await.archives.first;
+        assert!(notes.len() as u64 + first >= self.archives.len() as u64, "an archive is gone");
         let mut resealed = 0;
         for (n, note) in notes.iter().enumerate() {
             let (status, headers, text) =
@@ -231,9 +247,7 @@ impl World {
 
     async fn check_newcomers(&self) {
         let held = self.site.held().await;
-        for mut historian in
-            [Historian::rfc5005(true), Historian::rfc5005(false), Historian::draft05()]
-        {
+        for mut historian in Historian::all() {
             historian.consume(&self.site).await;
             check(&historian, &held, self.rss);
         }
@@ -284,23 +298,25 @@ struct Told {
 
 async fn story(mut world: World, steps: &[Step]) -> Told {
     let mut moments = Vec::new();
-    let mut historians =
-        [Historian::rfc5005(true), Historian::rfc5005(false), Historian::draft05()];
+    let mut historians = Historian::all();
     let mut subscribers = [Way::Window, Way::Since, Way::Delta].map(Subscriber::new);
     let (mut readers, mut resealed) = (Readers::default(), 0);
+    let keeps_all = world.site.gate.archives.kept == Policy::KEPT;
     for (n, step) in steps.iter().enumerate() {
         world.step(step).await;
         let last = n + 1 == steps.len();
         // Two commits of one poll take two seconds.
         let at = world.site.gate.store_state().await.updated_at.max(world.site.gate.now);
-        for view in [SYNC, READER] {
-            moments.push((at, view, seen(&world.site.text(view).await)));
-        }
+        let view = [SYNC, READER][n % 2];
+        moments.push((at, view, seen(&world.site.text(view).await)));
         let held = world.site.held().await;
         for (historian, comes) in historians.iter_mut().zip(step.visitors) {
             if comes || last {
                 historian.consume(&world.site).await;
-                check(historian, &held, world.rss);
+                // Who was away for longer than anything is kept may have missed a deletion, and is told.
+                let mut told = historian.clone();
+                told.honours &= told.missing.is_empty();
+                check(&told, &held, world.rss);
             }
         }
         for subscriber in subscribers.iter_mut().filter(|_| step.visitors[3] || last) {
@@ -311,16 +327,23 @@ async fn story(mut world: World, steps: &[Step]) -> Told {
             readers.visit(&world.site).await;
             check_readers(&readers, &held);
         }
-        if step.newcomer || last {
+        if step.newcomer || last || !keeps_all && n % 8 == 0 {
             world.check_newcomers().await;
             // What was rendered is forgotten, so that all of it is rendered anew.
             world.site.forget();
         }
-        resealed += world.check_archives().await;
+        // What changed meanwhile is seen later as well.
+        if n % 4 == 0 || last {
+            resealed += world.check_archives().await;
+        }
+        // There are not many more archives than the limit says and what lives needs.
+        let (state, policy) = (world.site.gate.store_state().await, world.site.gate.archives);
+        let entries = u64::from(policy.entries);
+        let needed = 3 * u64::from(state.living).div_ceil(entries) + 40_u64.div_ceil(entries);
+        let kept = state.archives.kept();
+        assert!(kept <= policy.kept.saturating_add(needed), "{:?} of {policy:?}", state.archives);
     }
-    for historian in historians {
-        assert!(historian.missing.is_empty());
-    }
+    assert!(historians.iter().all(|historian| !keeps_all || historian.missing.is_empty()));
     let deltas = readers.deltas + subscribers.iter().map(|it| it.deltas).sum::<u32>();
     let resets = subscribers.iter().map(|it| it.resets).sum();
     let events = world.site.gate.store_events().await.into_iter().collect();
@@ -332,18 +355,25 @@ async fn story(mut world: World, steps: &[Step]) -> Told {
 static TOLD: LazyLock<Mutex<Told>> = LazyLock::new(Mutex::default);
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 30, ..ProptestConfig::default() })]
 
     fn follow(
         steps in proptest::collection::vec(step(), 5..70),
-        entries in prop_oneof![1 => Just(1_u32), 2 => 2_u32..8, 2 => Just(20_u32)],
+        policy in prop_oneof![2 => keeping_all().boxed(), 1 => keeping_little().boxed()],
         window in 3_usize..12,
         rss in prop::bool::weighted(0.3),
         eager in any::<bool>(),
+        edits in prop::bool::weighted(0.2),
     ) {
         let deletions = if eager { Deletions::Eager } else { Deletions::Safe };
+        let mut steps = steps;
+        // Little is new and much is old, so that there is something to drop.
+        for step in steps.iter_mut().filter(|_| edits) {
+            step.acts.retain(|act| !matches!(act, Act::Publish(_) | Act::Restore));
+            step.acts.extend([Act::Edit(1), Act::Edit(2), Act::Edit(3)]);
+        }
         let told = block_on(async {
-            let world = World::new(entries, window, rss, deletions).await;
+            let world = World::new(policy, window, rss, deletions).await;
             story(world, &steps).await
         });
         let mut all = TOLD.lock().unwrap();

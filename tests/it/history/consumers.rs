@@ -19,17 +19,14 @@ pub struct Historian {
 }
 
 impl Historian {
-    pub fn rfc5005(honours: bool) -> Self {
-        Self::new("prev-archive", honours)
-    }
-
-    pub fn draft05() -> Self {
-        Self::new("previous", false)
-    }
-
-    fn new(relation: &'static str, honours: bool) -> Self {
-        let (last, entries, missing) = (None, BTreeMap::new(), Vec::new());
-        Self { relation, honours, last, entries, missing }
+    /// By RFC 5005 with deletions and without, and by the draft.
+    pub fn all() -> [Self; 3] {
+        [("prev-archive", true), ("prev-archive", false), ("previous", false)].map(
+            |(relation, honours)| {
+                let (last, entries, missing) = (None, BTreeMap::new(), Vec::new());
+                Self { relation, honours, last, entries, missing }
+            },
+        )
     }
 
     pub async fn consume(&mut self, site: &Site) {

@@ -1,7 +1,9 @@
 //! A publisher that does what publishers do, in Atom or RSS.
 
-use crate::support::{HOUR, Post, SITE, START, post, rss, with_deletions};
-use tidegate_core::model::Time;
+use crate::support::{Post, SITE, atom, post, rss, with_deletions};
+
+/// The day of the first post that is shown; older documents have posts from before.
+const FIRST: u32 = 300;
 
 #[derive(Debug, Clone)]
 pub enum Act {
@@ -30,7 +32,7 @@ pub struct Publisher {
     rss: bool,
     days: u32,
     turns: u32,
-    older: u32,
+    oldest: u32,
     /// What is wrong with the next document: it is empty, or else cut.
     glitch: Option<bool>,
 }
@@ -38,8 +40,8 @@ pub struct Publisher {
 impl Publisher {
     pub fn new(window: usize, rss: bool) -> Self {
         let (posts, gone, said_gone) = (Vec::new(), Vec::new(), Vec::new());
-        let (days, turns, older, glitch) = (0, 0, 0, None);
-        let mut new = Self { posts, gone, said_gone, window, rss, days, turns, older, glitch };
+        let (days, turns, oldest, glitch) = (FIRST - 1, 0, FIRST, None);
+        let mut new = Self { posts, gone, said_gone, window, rss, days, turns, oldest, glitch };
         new.act(&Act::Publish(4));
         new
     }
@@ -55,17 +57,17 @@ impl Publisher {
                     self.posts.insert(0, post(self.days));
                 }
             }
-            Act::Edit(n) => {
+            Act::Edit(n) | Act::Rename(n) | Act::Noise(n) => {
                 let turn = self.turns;
-                if let Some(post) = self.posts.get_mut(at(n)) {
-                    post.text =
-                        format!("Told anew after {} for the post of {}", words(turn), post.day);
-                }
-            }
-            Act::Rename(n) => {
-                let turn = self.turns;
-                if let Some(post) = self.posts.get_mut(at(n)) {
-                    post.id = format!("{SITE}moved-{turn}/{}", post.day);
+                let Some(post) = self.posts.get_mut(at(n)) else { return };
+                let day = post.day;
+                match act {
+                    Act::Edit(_) => {
+                        post.text =
+                            format!("Told anew after {} for the post of {day}", words(turn));
+                    }
+                    Act::Rename(_) => post.id = format!("{SITE}moved-{turn}/{day}"),
+                    _ => post.extra = format!("<!-- {turn} -->"),
                 }
             }
             Act::Delete(n) | Act::Drop(n) if self.posts.len() > 2 => {
@@ -83,31 +85,15 @@ impl Publisher {
                     self.posts.insert(newer, post);
                 }
             }
-            Act::Noise(n) => {
-                let turn = self.turns;
-                if let Some(post) = self.posts.get_mut(at(n)) {
-                    post.extra = format!("<!-- {turn} -->");
-                }
-            }
             Act::Glitch(is_empty) => self.glitch = Some(*is_empty),
         }
     }
 
     /// An older document: posts from before the first one that was ever shown.
     pub fn older(&mut self) -> String {
-        const OLDER: u32 = 100_000;
-        let posts = (self.older + 1..=self.older + 3).map(|n| post(OLDER + n));
-        let posts: Vec<Post> = posts.collect();
-        self.older += 3;
-        let mut text = if self.rss { rss(&posts) } else { crate::support::atom(SITE, &posts) };
-        for post in posts {
-            let (date, day) = (i64::from(post.day) * 24 * HOUR, i64::from(post.day - OLDER));
-            let (made, then) = (Time::from_unix(START + date), START - day * 24 * HOUR);
-            let then = Time::from_unix(then);
-            text = text.replace(&made.to_string(), &then.to_string());
-            text = text.replace(&made.rfc822(), &then.rfc822());
-        }
-        text
+        self.oldest -= 3;
+        let posts: Vec<Post> = (self.oldest..self.oldest + 3).rev().map(post).collect();
+        if self.rss { rss(&posts) } else { atom(SITE, &posts) }
     }
 
     pub fn document(&mut self) -> String {
@@ -126,7 +112,7 @@ impl Publisher {
         if self.rss {
             return rss(shown);
         }
-        let text = crate::support::atom(SITE, shown);
+        let text = atom(SITE, shown);
         // Links of its own, which lead nowhere from here.
         let links = "<link rel=\"prev-archive\" href=\"http://publisher.example/old\"/>\
                      <link rel=\"next\" href=\"http://publisher.example/page2\"/><updated>";
