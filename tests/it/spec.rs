@@ -5,8 +5,6 @@
 //! SHALL, REQUIRED, RECOMMENDED and their negations. The specifications are not in the repository;
 //! [`COUNTS`] says how many of those words each of their sections has.
 
-mod related;
-use crate::support;
 use crate::support::prelude::*;
 use regex::Regex;
 
@@ -65,8 +63,10 @@ fn row(line: &'static str) -> Row<'static> {
     Row { documents: documents.split(' ').collect(), section, words, says, reading, tests, not }
 }
 
+/// Either tests, which are functions of that name behind an attribute that makes them one, or a reason.
 #[test]
 fn every_row_has_a_proof_a_reading_or_a_reason() {
+    let mut files: HashMap<PathBuf, String> = HashMap::new();
     for row in rows() {
         let what = format!("{:?} {}: {}", row.documents, row.section, row.says);
         assert!(!row.says.is_empty() && row.words > 0, "{what}");
@@ -78,26 +78,15 @@ fn every_row_has_a_proof_a_reading_or_a_reason() {
             let known = READINGS.iter().find(|(known, _)| *known == section);
             assert!(known.is_some_and(|(_, rows)| (1..=*rows).contains(&number)), "{what}");
         }
-    }
-}
-
-/// A test is a function of that name behind an attribute that makes it one.
-#[test]
-fn every_test_that_is_named_is_there() {
-    let mut files: HashMap<PathBuf, String> = HashMap::new();
-    for row in rows() {
         for test in row.tests {
             let (file, name) = test.rsplit_once("::").expect(test);
             let text = files.entry(root(file));
             let text = text.or_insert_with_key(|path| std::fs::read_to_string(path).expect(test));
-            assert!(is_test(text, name), "{test}: {}", row.says);
+            let attributes = r"#\[(tokio::)?test\b.*\n(\s*(#|//).*\n)*";
+            let is_test = Regex::new(&format!(r"{attributes}\s*(async )?fn {name}\(")).unwrap();
+            assert!(is_test.is_match(text), "{test}: {}", row.says);
         }
     }
-}
-
-fn is_test(text: &str, name: &str) -> bool {
-    let attributes = r"#\[(tokio::)?test\b.*\n(\s*(#|//).*\n)*";
-    Regex::new(&format!(r"{attributes}\s*(async )?fn {name}\(")).unwrap().is_match(text)
 }
 
 #[test]

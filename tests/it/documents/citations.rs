@@ -47,20 +47,22 @@ fn headings(text: &str) -> Vec<String> {
     lines.map(|line| line.trim_start_matches('#').trim().to_owned()).collect()
 }
 
+/// What a text cites that is not there, and how much it cites.
 fn unresolved(
     text: &str,
     rows: &BTreeSet<String>,
     headings: &BTreeMap<&str, Vec<String>>,
-    is_there: impl Fn(&str) -> bool,
-) -> Vec<String> {
+) -> (Vec<String>, usize) {
     let flat = BREAK.replace_all(text, " ");
     let mut wrong: Vec<_> =
         ELSEWHERE.find_iter(&flat).map(|word| word.as_str().to_owned()).collect();
+    let mut count = 0;
     for cited in ROWS.captures_iter(&flat) {
         let numbers = cited.get(2).map_or("", |numbers| numbers.as_str());
         let numbers = numbers.split(|c: char| !c.is_ascii_digit()).filter(|n| !n.is_empty());
         let mut places = vec![cited[1].to_owned()];
         places.extend(numbers.map(|number| format!("{}, row {number}", &cited[1])));
+        count += places.len();
         wrong.extend(places.into_iter().filter(|place| !rows.contains(place)));
     }
     for cited in SECTION.captures_iter(&flat) {
@@ -70,10 +72,11 @@ fn unresolved(
         if !section.starts_with('`') && !headings[&cited[1]].iter().any(is_known) {
             wrong.push(cited[1].to_owned() + ", " + section.get(..30).unwrap_or(section));
         }
+        count += 1;
     }
     let paths = PATH.captures_iter(text).map(|cited| cited[1].to_owned());
-    wrong.extend(paths.filter(|path| !is_there(path)));
-    wrong
+    wrong.extend(paths.filter(|path| !root(path).exists()));
+    (wrong, count)
 }
 
 #[test]
@@ -86,32 +89,15 @@ fn every_citation_leads_to_its_place() {
         let below = sources(folder).into_iter();
         files.extend(below.map(|(path, text)| (format!("{folder}/{path}"), text)));
     }
-    // It cites what is not there, to be found.
+    // Its patterns name what is not there.
     files.retain(|(path, _)| path != "tests/it/documents/citations.rs");
-    let is_there = |path: &str| root(path).exists();
     let mut broken = Vec::new();
+    let mut count = 0;
     for (path, text) in files {
-        let found = unresolved(&text, &rows, &headings, is_there);
+        let (found, cited) = unresolved(&text, &rows, &headings);
         broken.extend(found.into_iter().map(|what| format!("{path}: {what}")));
+        count += cited;
     }
     assert!(broken.is_empty(), "\n{}", broken.join("\n"));
-}
-
-#[test]
-fn what_is_not_there_is_found() {
-    let rows =
-        rows("## 1. One\n| # | a |\n|---|---|\n| 1 | x |\n| 2 | y |\n## 2. Two\n| 1 | z |\n");
-    let headings = BTreeMap::from([("CONTRACT", headings("# C\n\n## Words\n"))]);
-    let said = |text: &str| unresolved(text, &rows, &headings, |path| path == "docs/a.md");
-    for bad in [
-        "// READINGS 1, row 3",
-        "// READINGS 1, rows 1 to 9",
-        "// READINGS 2 row 2",
-        "// READINGS 3",
-        "// CONTRACT, Wards",
-        "// DESIGN section 4",
-        "//! docs/b.md",
-    ] {
-        assert_eq!(said(bad).len(), 1, "{bad}");
-    }
+    assert!(count >= 100, "{count} citations");
 }
