@@ -190,27 +190,6 @@ async fn answers(gate: &Gate) -> String {
     all + &format!("\n{:?}", FeedState { lineage: Default::default(), archives, ..state })
 }
 
-/// The archives of a feed agree with each other: none is missing, what they take adds up, and those that were dropped
-/// and are remembered are known as that.
-async fn check_archives(gate: &Gate) {
-    let (store, feed) = (&gate.store, &gate.feed);
-    let Chain { first, next, bytes, newest, .. } = gate.store_state().await.archives;
-    let notes = store.archives(feed, usize::MAX).await.unwrap();
-    assert!(notes.iter().map(|note| note.number).eq((first..next).rev()));
-    assert_eq!(notes.iter().map(|note| note.bytes).sum::<u64>(), bytes);
-    let (mut before, mut after) = (newest, None);
-    let oldest = first.saturating_sub(DROPPED_REMEMBERED);
-    for number in (oldest..next).rev() {
-        let id = before.unwrap();
-        let place = store.archive_place(feed, &id).await.unwrap().unwrap();
-        assert_eq!((place.note.number, place.note.dropped), (number, number < first));
-        assert_eq!(store.archive(feed, &id).await.unwrap().is_some(), number >= first);
-        assert_eq!(place.next.map(|(next, _)| next), after);
-        (before, after) = (place.note.previous, Some(id));
-    }
-    assert_eq!(before.is_none(), oldest == 0);
-}
-
 /// Brings the reference to what a killed writer left of a feed, and compares both; the revision.
 async fn compare(store: &Arc<Store>, number: u64, reference: &mut Gate, least: u64) -> u64 {
     let left = gate(number, Some(store)).await;
@@ -220,8 +199,6 @@ async fn compare(store: &Arc<Store>, number: u64, reference: &mut Gate, least: u
         advance(reference, number, next).await;
     }
     if found > 0 {
-        // The reference is planned by the same code.
-        check_archives(&left).await;
         let (left, wanted) = (answers(&left).await, answers(reference).await);
         let at = left.bytes().zip(wanted.bytes()).take_while(|(one, other)| one == other).count();
         let near =
@@ -259,7 +236,7 @@ fn nothing_acknowledged_is_lost_and_nothing_is_torn() {
         let mut random = [0];
         getrandom::fill(&mut random).unwrap();
         // Somewhere between two acknowledgements: within a group, a transaction or the barrier.
-        (1 + usize::from(random[0]) / 2, Duration::from_micros(u64::from(random[0]) * 100))
+        (1 + usize::from(random[0]) / 4, Duration::from_micros(u64::from(random[0]) * 100))
     });
     assert!(total > kills, "the writer acknowledged next to nothing: {total}");
 }
