@@ -157,7 +157,7 @@ async fn what_left_and_is_said_to_be_deleted_comes_back_as_a_tombstone() {
 }
 
 #[tokio::test]
-async fn the_operator_deletes_what_left() {
+async fn the_operator_deletes_what_left_or_takes_its_text_away() {
     let mut gate = after(40).await;
     let left = stub(&gate, 1).await.unwrap();
     let verdict = gate.delete_missing(&left.id).await.unwrap().unwrap();
@@ -165,11 +165,7 @@ async fn the_operator_deletes_what_left() {
     let known = gate.store.known(&gate.feed, &left.id).await.unwrap().unwrap();
     assert!(known.is_tombstone() && known.updates.value() == left.updates.value() + 1);
     assert_eq!(gate.delete_missing(&left.id).await, Ok(None));
-}
 
-#[tokio::test]
-async fn the_text_of_what_left_can_be_redacted() {
-    let mut gate = after(40).await;
     let left = stub(&gate, 3).await.unwrap();
     gate.redact_item(&left.id).await;
     assert_eq!(stub(&gate, 3).await, None);

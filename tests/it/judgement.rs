@@ -1,6 +1,5 @@
 //! What the gateway makes of what publishers do, scenario by scenario.
 
-mod backfill;
 mod deleted_by_operator;
 mod heads;
 mod held;
@@ -38,26 +37,35 @@ async fn every_item_says_since_when_it_is_shown_as_it_is() {
     gate.take(&atom("http://publisher.example/new/", &next)).await;
     assert_eq!(gate.store_state().await.render_revision, 4);
     assert_eq!(touched(&gate).await, [(5, 2), (4, 3), (3, 3), (2, 1), (1, 3)]);
+    // An item that changes may stand anywhere; what entries cannot tell is noted.
+    next[3].text = "Told quite otherwise, so that everybody sees it.".to_owned();
+    next[..4].rotate_right(1);
+    gate.posts(&next).await;
     assert_eq!(gate.store_state().await.deltas_from, 0, "entries told it all");
+    next.swap(2, 3);
+    gate.posts(&next).await;
+    assert_eq!(gate.store_state().await.deltas_from, 6);
+    next.remove(2);
+    gate.posts(&next).await;
+    assert_eq!(gate.store_state().await.deltas_from, 6, "Atom has a word for what is gone");
 }
 
+/// What newer documents say is deleted, an older one does not bring.
 #[tokio::test]
-async fn what_entries_cannot_tell_is_noted() {
+async fn deleted_entries_stay_away() {
     let mut gate = Gate::new().await;
-    let mut posts = days(1..=6);
-    gate.posts(&posts).await;
-    // An item that changes may stand anywhere.
-    posts[4].text = "Told quite otherwise, so that everybody sees it.".to_owned();
-    let changed = posts.remove(4);
-    posts.insert(0, changed);
-    gate.posts(&posts).await;
-    assert_eq!(gate.store_state().await.deltas_from, 0);
-    posts.swap(2, 3);
-    gate.posts(&posts).await;
-    assert_eq!(gate.store_state().await.deltas_from, 3);
-    posts.remove(2);
-    gate.posts(&posts).await;
-    assert_eq!(gate.store_state().await.deltas_from, 3, "Atom has a word for what is gone");
+    gate.posts(&days(5..=8)).await;
+    let older = gate.backfill(&atom(SITE, &days(1..=4)), &[&post(2).id]).await;
+    assert_eq!(older.taken, 3);
+    let items = gate.items(Select::All).await;
+    assert!(items.iter().all(|item| item.published_id != post(2).id));
+    // What this publisher deleted is not brought back by an older document either.
+    gate.options.deletions = Deletions::Eager;
+    let without: Vec<_> = days(5..=8).into_iter().filter(|p| p.day != 7).collect();
+    assert_eq!(kinds(&gate.later(1).posts(&without).await), [Deleted]);
+    let older = gate.backfill(&atom(SITE, &days(1..=8)), &[&post(2).id]).await;
+    assert_eq!((older.taken, older.known), (0, 7));
+    assert!(gate.known(&post(7).id).await.is_tombstone());
 }
 
 fn json(posts: &[Post]) -> String {

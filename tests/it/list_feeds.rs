@@ -111,7 +111,7 @@ impl Town {
 
     /// Time for the gateway to do what it must not.
     async fn rest(&self) {
-        tokio::time::sleep(Duration::from_millis(700)).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
     }
 }
 

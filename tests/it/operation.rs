@@ -43,12 +43,8 @@ async fn the_start_is_one_line_and_a_reload_says_what_needs_a_restart() {
     }
 
     // The token takes effect, the kind of store is said to need a restart.
-    write(
-        folder,
-        &format!(
-            "admin_token = \"another-token-of-this-test\"\n[store]\nkind = \"memory\"\n[websub]\nhub = false\n{feed}"
-        ),
-    );
+    let changed = "admin_token = \"another-token-of-this-test\"\n[store]\nkind = \"memory\"\n";
+    write(folder, &format!("{changed}[websub]\nhub = false\n{feed}"));
     process.signal("HUP").await;
     let log = logged(folder, "the configuration was read again", 1).await;
     let said = "t.toml:5: store.kind: was changed and needs a restart; until then what it was stays in force";
@@ -73,28 +69,17 @@ async fn the_start_is_one_line_and_a_reload_says_what_needs_a_restart() {
     process.stop().await;
 }
 
-struct Manager(UnixDatagram);
-
-impl Manager {
-    fn listen(path: &Path) -> Self {
-        let socket = UnixDatagram::bind(path).unwrap();
-        socket.set_read_timeout(Some(WAIT)).unwrap();
-        Self(socket)
-    }
-
-    /// The next message with this line; those before it are skipped.
-    fn hear(&self, wanted: &str) -> String {
-        let mut buffer = [0; 4096];
-        for _ in 0..100 {
-            let length =
-                self.0.recv(&mut buffer).unwrap_or_else(|error| panic!("{wanted}: {error}"));
-            let said = String::from_utf8(buffer[..length].to_vec()).unwrap();
-            if said.lines().any(|line| line == wanted) {
-                return said;
-            }
+/// The next message to a service manager with this line; those before it are skipped.
+fn hear(manager: &UnixDatagram, wanted: &str) -> String {
+    let mut buffer = [0; 4096];
+    for _ in 0..100 {
+        let length = manager.recv(&mut buffer).unwrap_or_else(|error| panic!("{wanted}: {error}"));
+        let said = String::from_utf8(buffer[..length].to_vec()).unwrap();
+        if said.lines().any(|line| line == wanted) {
+            return said;
         }
-        panic!("{wanted} was not among a hundred messages");
     }
+    panic!("{wanted} was not among a hundred messages");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -103,29 +88,29 @@ async fn a_service_manager_hears_of_start_reload_life_and_end() {
     let folder = folder.path();
     write(folder, "[store]\nkind = \"memory\"\n");
     let path = folder.join("notify");
-    let manager = Manager::listen(&path);
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(WAIT)).unwrap();
+    let hear = |wanted: &str| hear(&manager, wanted);
     // In microseconds.
     let watchdog = OsStr::new("800000");
     let environment = [("NOTIFY_SOCKET", path.as_os_str()), ("WATCHDOG_USEC", watchdog)];
     let process = Process::start(folder, &environment).await;
-    let ready = manager.hear("READY=1");
-    assert!(
-        ready.contains(&format!("STATUS=listening on {}, 0 feeds", process.address)),
-        "{ready}"
-    );
+    let ready = hear("READY=1");
+    let status = format!("STATUS=listening on {}, 0 feeds", process.address);
+    assert!(ready.contains(&status), "{ready}");
     let began = tokio::time::Instant::now();
     for _ in 0..4 {
-        manager.hear("WATCHDOG=1");
+        hear("WATCHDOG=1");
     }
     assert!(began.elapsed() < Duration::from_millis(4 * 400 + 1000), "{:?}", began.elapsed());
     write(folder, "[store]\nkind = \"memory\"\n[[feed]]\nname = \"notes\"\nlocal = true\n");
     process.signal("HUP").await;
-    let reloading = manager.hear("RELOADING=1");
+    let reloading = hear("RELOADING=1");
     let since = reloading.lines().find_map(|line| line.strip_prefix("MONOTONIC_USEC=")).unwrap();
     assert!(since.parse::<u64>().unwrap() > 0);
-    assert!(manager.hear("READY=1").contains(", 1 feeds"));
+    assert!(hear("READY=1").contains(", 1 feeds"));
     process.signal("TERM").await;
-    manager.hear("STOPPING=1");
+    hear("STOPPING=1");
     process.stop_when_asked().await;
 }
 

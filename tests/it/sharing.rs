@@ -33,33 +33,6 @@ async fn ids_and_histories_stay_the_publishers() {
     assert_eq!(sequences(&item(&gate, "x.b").await), ["6 JEO", "1 REO"]);
 }
 
-/// Other bytes of the version that is known are served, and are no version of their own.
-#[tokio::test]
-async fn newer_bytes_of_a_version_are_served_without_one() {
-    let mut gate = Gate::new().await;
-    gate.shares(&[first("a", "A")]).await;
-    let verdict = gate.later(1).take(&shared(&[first("a", "A with a counter")])).await;
-    assert_eq!(kinds(&verdict), []);
-    let change = verdict.change.unwrap();
-    assert!(change.versions.is_empty() && change.latest.len() == 1 && change.tick.is_none());
-    assert_eq!(gate.titles().await, ["A with a counter"]);
-}
-
-#[tokio::test]
-async fn tombstones_are_honoured_and_taken_back() {
-    let mut gate = Gate::new().await;
-    let a = first("a", "A");
-    gate.shares(&[a.clone(), first("b", "B")]).await;
-    let gone = entry("b", "B", 2, &[(2, "JEO", 5), (1, "REO", 1)]).deleted();
-    assert_eq!(gate.shares(&[gone, a.clone()]).await, [Deleted]);
-    assert_eq!(gate.titles().await, ["A"]);
-    let b = item(&gate, "x.b").await;
-    assert!(b.shared.winner.deleted && b.shared.winner.history.len() == 2);
-    let back = entry("b", "B again", 3, &[(3, "JEO", 9), (2, "JEO", 5), (1, "REO", 1)]);
-    assert_eq!(gate.shares(&[back, a]).await, [Undeleted]);
-    assert_eq!(gate.titles().await, ["B again", "A"]);
-}
-
 /// Section 3.3, steps 7 to 11: two that changed one version are in conflict, and both are kept.
 #[tokio::test]
 async fn conflicts_are_kept_with_what_lost() {
@@ -76,20 +49,6 @@ async fn conflicts_are_kept_with_what_lost() {
         assert_eq!(gate.shares(&[version]).await, [Updated]);
         assert_eq!(sides(&gate, "x.a").await, expected);
     }
-}
-
-#[tokio::test]
-async fn conflicts_come_with_their_entry() {
-    let mut gate = Gate::new().await;
-    let lost = sync("x.a", 2, &[(2, "GPM", 5)], "");
-    let inner = format!(
-        "<sx:conflicts><entry>{lost}<id>urn:a</id><title>lost</title></entry></sx:conflicts>"
-    );
-    gate.shares(&[entry("a", "won", 2, &[(2, "JEO", 9)]).holding(&inner)]).await;
-    assert_eq!(sides(&gate, "x.a").await, ["won", "lost"]);
-    let a = item(&gate, "x.a").await;
-    assert_eq!(a.shared.conflicts[0].data.xml.matches("sx:").count(), 0);
-    assert_eq!(gate.titles().await, ["won"]);
 }
 
 /// Section 2.4: `noconflicts` is the creator's, and nothing is kept that lost.

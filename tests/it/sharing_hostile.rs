@@ -250,31 +250,22 @@ async fn an_item_belongs_to_a_source_that_is_left() {
 }
 
 #[tokio::test]
-async fn what_another_source_shows_stays() {
+async fn what_another_source_shows_stays_and_what_none_shows_is_retired_once() {
     let (mut a, mut b, mut both) = three().await;
-    let (x, y) = (first("a", "A"), first("y", "Y"));
-    a.take(&shared(&[x.clone(), y.clone()])).await;
-    b.take(&shared(&[x])).await;
+    let posts = ["a", "b", "c"].map(|id| first(id, id));
+    a.take(&shared(&posts)).await;
+    b.take(&shared(&posts[..1])).await;
     gather(&mut both, &[("a", &a, &[]), ("b", &b, &[])]).await;
     both.later(1);
-    a.shares(&[y]).await;
-    gather(&mut both, &[("a", &a, &[]), ("b", &b, &[])]).await;
-    assert_eq!(both.reader().await.len(), 2);
-}
-
-/// As after a start, when every item is looked at again.
-#[tokio::test]
-async fn what_no_source_shows_is_retired_once() {
-    let (mut a, mut both) = (Gate::new().await, Gate::new().await);
-    let posts = ["a", "b", "c"].map(|id| plain(id, id));
-    a.take(&document("", &posts)).await;
-    gather(&mut both, &[("a", &a, &[])]).await;
-    both.later(1);
-    a.later(1).take(&document("", &[posts[0].clone(), posts[2].clone()])).await;
-    let verdict = gather(&mut both, &[("a", &a, &[])]).await;
+    a.shares(&posts[2..]).await;
+    // What is shown by none is retired, once: every item is looked at again after a start.
+    let verdict = gather(&mut both, &[("a", &a, &[]), ("b", &b, &[])]).await;
     assert_eq!(kinds(&verdict), [Retired]);
+    let mut shown = both.titles().await;
+    shown.sort();
+    assert_eq!(shown, ["a", "c"]);
     both.later(1);
-    let verdict = gather(&mut both, &[("a", &a, &[])]).await;
+    let verdict = gather(&mut both, &[("a", &a, &[]), ("b", &b, &[])]).await;
     assert!(verdict.change.is_none(), "at rest it writes nothing: {:?}", verdict.change);
 }
 

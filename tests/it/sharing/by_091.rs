@@ -129,17 +129,6 @@ fn names_that_the_specification_does_not_know_are_named() {
     assert!(found[0].contains("RFC 2141") && found[0].contains("first of 3"), "{found:?}");
 }
 
-#[test]
-fn expires_is_a_hint() {
-    let until = "<sx:sharing since=\"a\" until=\"b\" expires=\"2026-01-02T00:00:00Z\"/>";
-    let text = document(until, &[first("a", "A").markup()]);
-    let read = parse::document(&text, None, &Limits::default()).unwrap();
-    assert_eq!(
-        read.head.hints.expires.map(|at| at.to_string()),
-        Some("2026-01-02T00:00:00Z".into())
-    );
-}
-
 /// What an application says in `sx:sync` beyond SSE stays with the item (section 2.1.8).
 #[tokio::test]
 async fn extensions_of_sync_stay_with_the_item() {

@@ -80,22 +80,6 @@ async fn what_the_complete_feed_does_not_list_leaves_all_views() {
     assert_eq!(gate.store_state().await.window_start, after.window_start);
 }
 
-/// A gateway that reads this one's sync view and complete feed discards it as well.
-#[tokio::test]
-async fn a_subscriber_of_ours_discards_it_too() {
-    let mut gate = following().await;
-    let until = gate.store_state().await.tick.unwrap().to_string();
-    missed(&mut gate, "s9", BUT_F).await;
-    let since = gate.store_state().await.window_start.unwrap().to_string();
-    assert!(since > until, "{since} {until}");
-    let mut next = Gate::new().await;
-    let first = document(&sharing("0", &until), &ALL.map(of));
-    next.finds(&first, Some(&complete(&until, &ALL))).await;
-    let ours = document(&sharing(&since, &since), &[]);
-    assert!(next.needs_complete(&ours).await);
-    assert_eq!(next.finds(&ours, Some(&complete(&since, BUT_F))).await, [Discarded]);
-}
-
 /// A complete feed that is a part, or older than what is known, or says nothing of how far it goes.
 #[tokio::test]
 async fn a_complete_feed_that_was_not_read_whole_costs_nothing() {

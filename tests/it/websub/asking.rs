@@ -27,7 +27,7 @@ async fn what_is_asked_wrongly_is_refused_in_words_and_nobody_is_called() {
         assert_eq!(answered.as_u16(), status, "{body}: {problem}");
         assert!(problem.contains(said) && problem.contains("\"detail\""), "{body}: {problem}");
     }
-    let (status, said) = stage.post("unsubscribe", &topic("/feeds/news"), &url).await;
+    let (status, said) = stage.post("unsubscribe", &topic("/feeds/news"), &url, &[]).await;
     assert!(status == 404 && said.contains("no subscription"), "{said}");
     assert_eq!(stage.get("/websub").await.0, 405);
     assert_eq!(stage.subscriptions().await["subscriptions"], serde_json::json!([]));

@@ -17,7 +17,7 @@ async fn denial(callback: &Callback) -> (String, String) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_private_topic_is_delivered_below_its_token_until_that_is_revoked() {
     let reader = format!("[[reader]]\nname = \"ann\"\ntoken = \"{TOKEN}\"\nall_private = true\n");
-    let mut stage = Stage::with(&reader).await;
+    let mut stage = Stage::of_document(&stage::document(&["one"]), &reader).await;
     let (public, own) = (Callback::start().await, Callback::start().await);
     let push = public.address("/push?id=1");
     stage.subscribes(&topic("/feeds/news"), &push, &[]).await;
@@ -28,7 +28,7 @@ async fn a_private_topic_is_delivered_below_its_token_until_that_is_revoked() {
     until("the public topic ends", async || stage.active().await == 0).await;
     let reason = "no feed of that name is published here".to_owned();
     assert_eq!(denial(&public).await, (topic("/feeds/news"), reason));
-    let again = stage.post("subscribe", &topic("/feeds/news"), &push).await;
+    let again = stage.post("subscribe", &topic("/feeds/news"), &push, &[]).await;
     assert_eq!(again.0, 404, "{again:?}");
     let path = format!("/t/{TOKEN}/feeds/news");
     stage.subscribes(&topic(&path), &own.address("/push"), &[]).await;
@@ -59,6 +59,6 @@ async fn a_private_topic_is_delivered_below_its_token_until_that_is_revoked() {
     stage.delete("other").await;
     let reason = "the feed other is no longer published here".to_owned();
     assert_eq!(denial(&left).await, (news.clone(), reason));
-    let again = stage.post("subscribe", &news, &push).await;
+    let again = stage.post("subscribe", &news, &push, &[]).await;
     assert_eq!(again.0, 410, "{again:?}");
 }

@@ -31,7 +31,7 @@ impl DerefMut for Stage {
 }
 
 /// The publisher's document with these entries, newest first.
-fn document(entries: &[&str]) -> String {
+pub fn document(entries: &[&str]) -> String {
     let entry = |name: &&str| {
         format!(
             "<entry><id>urn:e:{name}</id><title>{name}</title>\
@@ -42,16 +42,11 @@ fn document(entries: &[&str]) -> String {
 }
 
 impl Stage {
-    /// A gateway with one feed, `news`, of which one document has been taken in.
     pub async fn new() -> Self {
-        Self::with("").await
+        Self::of_document(&document(&["one"]), "").await
     }
 
-    /// The same with more of a configuration.
-    pub async fn with(more: &str) -> Self {
-        Self::of_document(&document(&["one"]), more).await
-    }
-
+    /// A gateway with one feed, `news`, of which this document has been taken in, and with more of a configuration.
     pub async fn of_document(text: &str, more: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().display();
@@ -98,9 +93,15 @@ impl Stage {
         assert_eq!(self.admin("DELETE", &format!("/feeds/{name}"), Value::Null).await.0, 204);
     }
 
-    pub async fn post(&self, mode: &str, topic: &str, callback: &str) -> (StatusCode, String) {
+    pub async fn post(
+        &self,
+        mode: &str,
+        topic: &str,
+        callback: &str,
+        more: &[(&str, &str)],
+    ) -> (StatusCode, String) {
         let pairs = [("hub.mode", mode), ("hub.topic", topic), ("hub.callback", callback)];
-        self.post_as("/websub", FORM, form(&pairs)).await
+        self.post_as("/websub", FORM, form(&[&pairs[..], more].concat())).await
     }
 
     pub async fn post_as(&self, path: &str, kind: &str, body: String) -> (StatusCode, String) {
@@ -112,9 +113,7 @@ impl Stage {
     /// Subscribes a callback to a topic, with more parameters, and waits until it is in force.
     pub async fn subscribes(&self, topic: &str, callback: &str, more: &[(&str, &str)]) {
         let before = self.active().await;
-        let pairs = [("hub.mode", "subscribe"), ("hub.topic", topic), ("hub.callback", callback)];
-        let body = form(&[&pairs[..], more].concat());
-        let (status, said) = self.post_as("/websub", FORM, body).await;
+        let (status, said) = self.post("subscribe", topic, callback, more).await;
         assert_eq!((status.as_u16(), said.as_str()), (202, ""));
         until("a subscription is in force", async || self.active().await > before).await;
     }
