@@ -363,12 +363,12 @@ proptest! {
         window in 3_usize..12,
         rss in prop::bool::weighted(0.3),
         eager in any::<bool>(),
-        edits in prop::bool::weighted(0.2),
+        edits in prop::bool::weighted(0.6),
     ) {
         let deletions = if eager { Deletions::Eager } else { Deletions::Safe };
         let mut steps = steps;
         // Little is new and much is old, so that there is something to drop.
-        for step in steps.iter_mut().filter(|_| edits) {
+        for step in steps.iter_mut().filter(|_| edits && policy.kept < Policy::KEPT) {
             step.acts.retain(|act| !matches!(act, Act::Publish(_) | Act::Restore));
             step.acts.extend([Act::Edit(1), Act::Edit(2), Act::Edit(3)]);
         }
