@@ -169,9 +169,15 @@ async fn an_aggregate_is_what_its_sources_are() {
     let text = gateway.text("/feeds/both").await;
     assert!(text.contains("<title>Both of them</title>"), "{text}");
     let at = gateway.address();
+    let json: Value =
+        serde_json::from_str(&gateway.text("/feeds/both/sync?as=json").await).unwrap();
     for source in ["news", "own"] {
-        let related = format!("link=\"http://{at}/feeds/{source}/sync\" type=\"aggregated\"");
+        let link = format!("http://{at}/feeds/{source}/sync");
+        let related = format!("link=\"{link}\" type=\"aggregated\"");
         assert!(text.contains(&related), "{text}");
+        let listed = json["sharing"]["related"].as_array().unwrap();
+        let is_it = |one: &Value| one["link"] == *link && one["type"] == "aggregated";
+        assert!(listed.iter().any(is_it), "{json}");
     }
     assert_eq!(text.matches("</source>").count(), 5, "{text}");
     assert!(text.contains("<title>Our own</title>"), "{text}");

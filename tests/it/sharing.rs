@@ -33,6 +33,18 @@ async fn ids_and_histories_stay_the_publishers() {
     assert_eq!(sequences(&item(&gate, "x.b").await), ["6 JEO", "1 REO"]);
 }
 
+/// Other bytes of the version that is known are served, and are no version of their own.
+#[tokio::test]
+async fn newer_bytes_of_a_version_are_served_without_one() {
+    let mut gate = Gate::new().await;
+    gate.shares(&[first("a", "A")]).await;
+    let verdict = gate.later(1).take(&shared(&[first("a", "A with a counter")])).await;
+    assert_eq!(kinds(&verdict), []);
+    let change = verdict.change.unwrap();
+    assert!(change.versions.is_empty() && change.latest.len() == 1 && change.tick.is_none());
+    assert_eq!(gate.titles().await, ["A with a counter"]);
+}
+
 /// Section 3.3, steps 7 to 11: two that changed one version are in conflict, and both are kept.
 #[tokio::test]
 async fn conflicts_are_kept_with_what_lost() {

@@ -39,7 +39,7 @@ async fn gate(number: u64, store: Option<&Arc<Store>>) -> Gate {
         gate.store = Arc::clone(store);
     }
     gate.feed = name(number);
-    gate.archives = Policy { entries: 3, kept: 10, ..Policy::default() };
+    gate.archives = Policy { entries: 3, kept: 4, ..Policy::default() };
     gate
 }
 
