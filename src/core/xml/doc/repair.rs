@@ -48,6 +48,7 @@ impl Doc<'_> {
         let range = repair.range();
         let written = cut(self.text, range.clone());
         let with = match repair.kind {
+            RepairKind::Text("") => Cow::Borrowed(gap(self.text, &range)),
             RepairKind::Text(text) => Cow::Borrowed(text),
             RepairKind::Number => {
                 let name = written.trim_matches(['&', ';']);
@@ -104,8 +105,20 @@ impl Doc<'_> {
                 _ => edits.push(Edit { range: start..end, with: Cow::Borrowed("") }),
             }
         }
+        for edit in &mut edits {
+            edit.with = Cow::Borrowed(gap(self.text, &edit.range));
+        }
         edits
     }
+}
+
+/// What a dropped piece of the text leaves: a space where the `]` before it and the `]` or `>` behind it, or what is
+/// dropped beside it, could make a `]]>`, which ends a section and may not stand in a text.
+fn gap(text: &str, dropped: &Range<usize>) -> &'static str {
+    let before = cut(text, 0..dropped.start).chars().next_back();
+    let may_join = before.is_some_and(|c| matches!(c, ']' | ';' | '>') || !is_char(c));
+    let is_end = cut(text, dropped.end..text.len()).starts_with([']', '>']);
+    if may_join && is_end { " " } else { "" }
 }
 
 /// What was wrong with a document.

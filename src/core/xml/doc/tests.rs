@@ -69,13 +69,20 @@ proptest! {
 }
 
 /// Found by the fuzz target `tree`: text behind an entry that is given up, a byte order mark behind a stray `<`, a
-/// namespace with a line end before it, and an element that is named like a declaration.
+/// namespace with a line end before it, an element that is named like a declaration; and
+/// what is dropped in the middle of a `]]>`.
 #[test]
 fn what_fuzzing_found_is_read_as_it_is_repaired() {
     let given_up = ["<l><<item><item \"\">", "<l><item><b><item>a</l>z"];
     let marked = ["<\u{feff}<e>", "<?m?><\u{feff}<e>", "<e><\u{feff}a</e>"];
     let named = ["<a:e xmlns:a=\"\nurn:a\"/>", "<xmlns:s>", "<e><xmlns:s a='1'>b</xmlns:s></e>"];
-    for text in given_up.into_iter().chain(marked).chain(named) {
+    let joined = [
+        "<r>]]\x1E></r>",
+        "<r>]]&#1;\x01></r>",
+        "<r>]]<!-- -- -->></r>",
+        "<r><![CDATA[]\x01]>a]]></r>",
+    ];
+    for text in given_up.into_iter().chain(marked).chain(named).chain(joined) {
         check(text);
     }
 }
