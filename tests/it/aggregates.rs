@@ -176,7 +176,8 @@ async fn an_aggregate_is_what_its_sources_are() {
         let related = format!("link=\"{link}\" type=\"aggregated\"");
         assert!(text.contains(&related), "{text}");
         let listed = json["sharing"]["related"].as_array().unwrap();
-        let is_it = |one: &Value| one["link"] == *link && one["type"] == "aggregated";
+        let link = format!("{link}?as=json");
+        let is_it = |one: &Value| one["link"] == link && one["type"] == "aggregated";
         assert!(listed.iter().any(is_it), "{json}");
     }
     assert_eq!(text.matches("</source>").count(), 5, "{text}");
