@@ -112,12 +112,12 @@ impl Doc<'_> {
     }
 }
 
-/// What a dropped piece of the text leaves: a space where the `]` before it and the `]` or `>` behind it, or what is
-/// dropped beside it, could make a `]]>`, which ends a section and may not stand in a text.
+/// What a dropped piece of the text leaves: a space where what stands before and behind it, or what is dropped beside
+/// it, could make a `]]>`, `-->` or `?>`, which end something or may not stand there.
 fn gap(text: &str, dropped: &Range<usize>) -> &'static str {
     let before = cut(text, 0..dropped.start).chars().next_back();
-    let may_join = before.is_some_and(|c| matches!(c, ']' | ';' | '>') || !is_char(c));
-    let is_end = cut(text, dropped.end..text.len()).starts_with([']', '>']);
+    let may_join = before.is_some_and(|c| matches!(c, ']' | '-' | '?' | ';' | '>') || !is_char(c));
+    let is_end = cut(text, dropped.end..text.len()).starts_with([']', '-', '>']);
     if may_join && is_end { " " } else { "" }
 }
 

@@ -81,6 +81,8 @@ fn what_fuzzing_found_is_read_as_it_is_repaired() {
         "<r>]]&#1;\x01></r>",
         "<r>]]<!-- -- -->></r>",
         "<r><![CDATA[]\x01]>a]]></r>",
+        "<?t ?\0>?><r/>",
+        "<r><!-- -\x01-> --></r>",
     ];
     for text in given_up.into_iter().chain(marked).chain(named).chain(joined) {
         check(text);
