@@ -1,7 +1,7 @@
 //! References to characters and entities (XML 1.0 section 4.1; HTML section 13.2.5.72).
 
 use super::text::is_char;
-use quick_xml::escape::resolve_html5_entity;
+use htmlize::ENTITIES;
 use std::borrow::Cow;
 
 /// The longest name of a reference, in bytes; HTML's longest has 31, and numbers may have zeros in
@@ -44,7 +44,10 @@ pub fn reference(name: &str) -> Reference {
 
 /// What HTML knows by a name (`&name;`): the one table of the program.
 pub fn named(name: &str) -> Option<&'static str> {
-    if name.len() > REFERENCE_LIMIT { None } else { resolve_html5_entity(name) }
+    if name.len() > REFERENCE_LIMIT {
+        return None;
+    }
+    std::str::from_utf8(ENTITIES.get(format!("&{name};").as_bytes())?).ok()
 }
 
 /// A text as references by number, which every XML processor knows.
@@ -91,7 +94,9 @@ mod tests {
         assert_eq!(reference("amp"), Reference::Fine('&'));
         assert_eq!(reference("#x41"), Reference::Fine('A'));
         assert_eq!(reference("#65"), Reference::Fine('A'));
-        assert_eq!(reference("nbsp"), Reference::Html("\u{A0}"));
+        for (name, text) in [("nbsp", "\u{A0}"), ("zcaron", "ž"), ("acE", "∾\u{333}")] {
+            assert_eq!(reference(name), Reference::Html(text));
+        }
         for forbidden in ["#0", "#x1F", "#xD800", "#xFFFF", "#x110000", "#99999999999"] {
             assert_eq!(reference(forbidden), Reference::Forbidden, "{forbidden}");
         }
