@@ -274,11 +274,17 @@ impl<'a> WindowShift<'a> {
         (0..place).any(|newer| came(newer) < came(place))
     }
 
-    /// Whether items that came later stood on its old side.
+    /// Whether items that came later stood on its old side, and not because they came in at the old end.
     pub(crate) fn stood_above_newer(&self, place: usize) -> bool {
         let ledger = &self.input.snapshot.known;
-        let came = |at: usize| ledger.get(*self.old.get(at)?).map(|known| known.came);
-        (place + 1..self.old.len()).any(|older| came(older) > came(place))
+        let came = self.old.iter().rev().map(|at| ledger.get(*at).map(|known| known.came));
+        let came: Vec<_> = came.take(self.old.len().saturating_sub(place)).collect();
+        let mut first = None;
+        came.iter().any(|at| {
+            let is_newer = first.is_some_and(|first| *at > first) && Some(at) > came.last();
+            first = Some(first.map_or(*at, |first: Option<_>| first.min(*at)));
+            is_newer
+        })
     }
 
     /// Whether others came in with the item in one document, and all of them are gone with it.

@@ -21,11 +21,12 @@ fn reason_to_hold(case: &DocumentCase<'_>) -> Option<String> {
     let DocumentCase { window, before } = case;
     let input = &window.input;
     let has_none = window.outgoing == window.old.len() && window.below.is_empty();
-    // What the gateway has seen of it before shows that it is the same feed.
-    let is_strange = has_none && input.matching.pairs.len() * 2 < case.found();
+    // What the gateway has seen of it before shows that a new address or site is that of the same feed.
+    let is_strange = input.matching.pairs.len() * 2 < case.found();
     let is_whole = input.document.completeness == Completeness::Full;
-    let is_other = || is_whole && (is_another_site(input) || has_other_past(case));
-    if !is_strange || !input.moved && !is_other() {
+    let is_elsewhere = || is_strange && (input.moved || is_whole && is_another_site(input));
+    let is_other = || is_elsewhere() || is_whole && has_other_past(case);
+    if !(has_none && is_other()) {
         return None;
     }
     let from = if is_another_site(input) {

@@ -16,7 +16,9 @@ pub(super) const RULE: HoleRule = HoleRule {
         let goes_as_it_came = || !window.older_that_stay(place).any(was_before);
         let late =
             window.came_late(place) && (goes_as_it_came() || window.goes_with_all_that_came(place));
-        let is_pinned = !window.has_dates && window.stood_above_newer(place) && goes_as_it_came();
+        let is_pinned = !(window.dated || window.has_dates)
+            && window.stood_above_newer(place)
+            && goes_as_it_came();
         let why = match late {
             true => "it had come in below newer items, as a window that breathes shows older ones",
             false => "it stood above newer items, as what is pinned does",

@@ -17,7 +17,9 @@ pub(super) const RULE: NewsRule = NewsRule {
         // A country is no count.
         _ => {
             COUNTERS.iter().any(|parts| field.is_called(parts))
-                && value.trim_start().starts_with(|first: char| first.is_ascii_digit())
+                && value
+                    .trim_start_matches(|c: char| !c.is_alphanumeric())
+                    .starts_with(char::is_numeric)
         }
     },
 };

@@ -18,7 +18,9 @@ pub(super) const RULE: NewsRule = NewsRule {
             TIMES.iter().any(|parts| field.is_called(parts))
                 && value.contains(|c: char| c.is_ascii_digit())
         };
-        may_be && !field.is_named(&APPOINTMENTS) && (is_called() || reads_as_date(value))
+        may_be
+            && (is_called() || reads_as_date(value))
+            && !APPOINTMENTS.iter().any(|names| field.is_named(names))
     },
 };
 
@@ -29,7 +31,10 @@ const TIMES: [&[&str]; 2] = [
 ];
 
 /// The names of times that an entry is about: readers must hear of an event that was moved.
-const APPOINTMENTS: [&str; 5] = ["startdate", "enddate", "dtstart", "dtend", "deadline"];
+const APPOINTMENTS: [&[&str]; 2] = [
+    &["startdate", "enddate", "starttime", "endtime", "start", "end"],
+    &["dtstart", "dtend", "deadline"],
+];
 
 /// Whether a whole value is a date-time in one of the forms that feeds use.
 fn reads_as_date(value: &str) -> bool {

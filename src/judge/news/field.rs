@@ -78,9 +78,9 @@ impl<'a> FieldPath<'a> {
             && parts.iter().any(|part| self.local.contains(part))
     }
 
-    /// Whether its name is one of these.
+    /// Whether its name, without `-` and `_`, is one of these.
     pub(super) fn is_named(&self, names: &[&str]) -> bool {
-        names.contains(&self.local.as_str())
+        names.contains(&self.local.replace(['-', '_'], "").as_str())
     }
 
     /// Whether it is an attribute of an outline that is called one of these.
@@ -127,6 +127,8 @@ mod tests {
             ("{urn:x}candidate", "Ada", FieldWeight::Text),
             ("{urn:x}country", "Iceland", FieldWeight::Text),
             ("ev:startdate", "2026-11-20T00:00:00Z", FieldWeight::Text),
+            ("{urn:x}end_time", "2026-11-20T00:00:00Z", FieldWeight::Text),
+            ("{urn:x}rank", "#4", Noise(Counters)),
             ("{http://x.example/}stamp", "Wed, 22 Apr 2020 02:22:13 +1200", Noise(Dates)),
             ("slash:comments", "4", Noise(Counters)),
             ("thr:total", "4", Noise(Counters)),

@@ -2,7 +2,7 @@
 
 use super::features::Feature;
 use super::longest_run;
-use super::pairs::{CandidatePair, Groups, Pair, UNIQUE_WEIGHT};
+use super::pairs::{CandidatePair, DISTINCTIVE_WEIGHT, Groups, Pair, UNIQUE_WEIGHT};
 use super::sides::Sides;
 use super::signs::Signs;
 use super::wording::words;
@@ -61,12 +61,13 @@ pub(super) fn add_rows(groups: &Groups, sides: &Sides<'_>, pairs: &mut BTreeMap<
         }
         for (pair, _) in run.into_iter().filter_map(|at| row.get(at)) {
             if let Some(signs) = pairs.get_mut(pair) {
-                signs.row = UNIQUE_WEIGHT;
-                // Titles alone may be those of a series: each day has its horoscopes. With anything else, it is the
-                // same whatever links and dates say of each.
-                if is_by_date || signs.date + signs.text + signs.address_weight > 0 {
-                    signs.against = 0;
+                // Titles and teasers alone may be those of a series: each day has its horoscopes. With anything else,
+                // it is the same whatever links and dates say of each.
+                let has_more = is_by_date || signs.date > 0 || signs.address_weight > 0;
+                if signs.against > 0 && !has_more && signs.text < DISTINCTIVE_WEIGHT {
+                    continue;
                 }
+                (signs.row, signs.against) = (UNIQUE_WEIGHT, 0);
                 signs.date = signs.date.max(if is_by_date { UNIQUE_WEIGHT } else { 0 });
             }
         }

@@ -135,7 +135,7 @@ fn pair_by(
 }
 
 /// Pairs the entries and items that are free and have the same key, in order. `is_sure`: the key tells the next post of
-/// a series from the one that left ([`Sides::is_scroll`]).
+/// a series from the one that left ([`Sides::is_scroll`]), even where several entries have it.
 fn pair_by_key<K: Eq + Hash>(
     sides: &mut Sides<'_>,
     entries: &[usize],
@@ -151,10 +151,16 @@ fn pair_by_key<K: Eq + Hash>(
             free.entry(key).or_default().push_back(*at);
         }
     }
+    let key = |at: &usize| sides.document.entries.get(*at).and_then(&of_entry);
+    let all = if is_sure { HashMap::new() } else { crate::count(entries.iter().filter_map(key)) };
     for at in entries {
         let entry = sides.document.entries.get(*at).filter(|_| sides.is_entry_free(*at));
-        let found = entry.and_then(&of_entry).and_then(|key| free.get_mut(&key)?.pop_front());
-        if let Some(known) = found.filter(|known| is_sure || !sides.is_scroll(*at, *known)) {
+        let Some(key) = entry.and_then(&of_entry) else { continue };
+        let is_one = all.get(&key).is_none_or(|count| *count < 2);
+        let Some(free) = free.get_mut(&key) else { continue };
+        let next = free.front().copied();
+        if let Some(known) = next.filter(|known| is_one || !sides.is_scroll(*at, *known)) {
+            free.pop_front();
             sides.pair(*at, known, basis);
         }
     }

@@ -45,9 +45,13 @@ impl WindowShift<'_> {
             };
             (pair.entry, below)
         });
-        // One that stands above all of them was posted anew.
-        let is_below = |(_, it): &(usize, ItemBelow)| it.older < shown.len() || shown.is_empty();
-        below.filter(is_below).collect()
+        let mut below: HashMap<usize, ItemBelow> = below.collect();
+        // A few that stand above all of them were posted anew; where many do, the feed was turned around.
+        let is_above = |it: &ItemBelow| !shown.is_empty() && it.older == shown.len();
+        if below.values().filter(|it| is_above(it)).count() < LEAST_BACKFILLED {
+            below.retain(|_, it| !is_above(it));
+        }
+        below
     }
 
     /// The items below the reader view that are older than what stood at a place, on whose old side so many items
