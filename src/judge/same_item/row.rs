@@ -63,7 +63,7 @@ pub(super) fn add_rows(groups: &Groups, sides: &Sides<'_>, pairs: &mut BTreeMap<
             if let Some(signs) = pairs.get_mut(pair) {
                 // Titles and teasers alone may be those of a series: each day has its horoscopes. With anything else,
                 // it is the same whatever links and dates say of each.
-                let has_more = is_by_date || signs.date > 0 || signs.address_weight > 0;
+                let has_more = signs.title == 0 || signs.date > 0 || signs.address_weight > 0;
                 if signs.against > 0 && !has_more && signs.text < DISTINCTIVE_WEIGHT {
                     continue;
                 }
