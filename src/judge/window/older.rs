@@ -1,6 +1,6 @@
 //! What stands below the reader view: items that were older than all that was known when they came in.
 
-use super::{Direction, WindowShift, by_growth};
+use super::{Direction, WindowShift, by_growth, date_of, dated};
 use crate::same_item::MatchedEntry;
 use foldhash::{HashMap, HashSet, HashSetExt as _};
 use tidegate_core::model::{Completeness, Format, ItemStatus, LedgerEntry, Time};
@@ -46,10 +46,16 @@ impl WindowShift<'_> {
             (pair.entry, below)
         });
         let mut below: HashMap<usize, ItemBelow> = below.collect();
-        // A few that stand above all of them were posted anew; where many do, the feed was turned around.
-        let is_above = |it: &ItemBelow| !shown.is_empty() && it.older == shown.len();
-        if below.values().filter(|it| is_above(it)).count() < LEAST_BACKFILLED {
-            below.retain(|_, it| !is_above(it));
+        // A few that stand above all of them were posted anew, unless under their old date: that is an edit. Where many
+        // do, the feed was turned around.
+        let is_anew = |(at, it): (&usize, &ItemBelow)| {
+            let date = input.document.entries.get(*at).and_then(dated);
+            let old_date = input.snapshot.known.get(it.known).and_then(date_of);
+            let is_above = !shown.is_empty() && it.older == shown.len();
+            is_above && (date.is_none() || date != old_date)
+        };
+        if below.iter().filter(|it| is_anew(*it)).count() < LEAST_BACKFILLED {
+            below.retain(|at, it| !is_anew((at, it)));
         }
         below
     }
