@@ -267,9 +267,15 @@ impl HoleCase<'_> {
     fn was_oldest(&self, known: &LedgerEntry) -> bool {
         let ordered = self.window.dated;
         // Dates that do not run as the operator says say nothing.
-        let tells = self.window.has_dates && (ordered || !self.window.ordered);
+        let tells = ordered || !self.window.ordered;
         let Some(date) = self.window.date_of(known).filter(|_| tells) else { return false };
-        self.dates().all(|other| date < other || (date == other && !ordered))
+        if self.window.has_dates {
+            return self.dates().all(|other| date < other || (date == other && !ordered));
+        }
+        // Days without times are mostly several posts'; one date for all says nothing.
+        let (first, all) = (self.dates().next(), self.window.input.document.entries.len());
+        self.dates().filter(|other| date < *other).count() == all
+            && self.dates().any(|other| Some(other) != first)
     }
 
     /// Whether no entry of the document is older than an item that was missing before.

@@ -22,7 +22,8 @@ pub(crate) fn entries_to_let_in(window: &WindowShift<'_>, kind: &str) -> Vec<usi
         return Vec::new();
     }
     let found = document.entries.len();
-    let old = || input.matching.pairs.iter().filter(|pair| window.place(pair.known).is_some());
+    // What was let in before is this feed's as well.
+    let old = || input.matching.pairs.iter();
     let same = old().filter(|pair| pair.basis == Basis::SameId).count();
     if same < SAME_FEED && same * SAME_FEED_PART < found {
         return Vec::new();

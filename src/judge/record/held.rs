@@ -7,8 +7,8 @@ use crate::document::{Braked, LONGEST_HOLD, OTHER_FEED, find_brake, hold_is_ripe
 use crate::same_item::{self, MatchedEntry};
 use crate::window::WindowShift;
 use tidegate_core::model::{
-    BodyPrints, Completeness, Decision, FeedDocument, Hold, ItemStatus, LedgerEntry, Noise, Origin,
-    Snapshot,
+    BodyPrints, Completeness, Decision, FeedDocument, HeldEntry, Hold, ItemStatus, LedgerEntry,
+    Noise, Origin, Snapshot,
 };
 
 /// What the brake makes of a document.
@@ -47,7 +47,13 @@ pub(super) fn hold(
     }
     let Some(braked) = find_brake(window).or(beside) else {
         draft.state.hold = None;
-        return HoldDecision::Free;
+        // Nothing is there from before the hold, and something that held documents brought: it goes on from them.
+        let is_kept = |kept: &HeldEntry| {
+            !kept.foreign && input.matching.names.contains(&same_item::native(&kept.entry))
+        };
+        let goes_on =
+            window.outgoing == window.old.len() && input.snapshot.kept.iter().any(is_kept);
+        return if goes_on { HoldDecision::Ends { theirs: false } } else { HoldDecision::Free };
     };
     // What another address sent, and what was decided about it, says nothing of this document.
     let before = before.filter(|_| !has_moved(draft));

@@ -225,8 +225,15 @@ impl Groups {
             return false;
         };
         let Some(candidate) = self.candidate(sides, (entry, item)) else { return false };
-        let moved = matches!(signs.address, Some(AddressSign::Hostless | AddressSign::Path));
-        let pairs = signs.date > 0 || moved || !sides.is_scroll(candidate.at, candidate.known);
+        let moved = match signs.address {
+            Some(AddressSign::Hostless) => true,
+            // Where others keep their ids, the parameters of an address may name the post.
+            Some(AddressSign::Path) => !sides.has_ids,
+            _ => false,
+        };
+        let says_more = signs.title.max(signs.wording).max(signs.text).max(signs.row) > 0;
+        let is_dated = signs.date > 0 && says_more;
+        let pairs = is_dated || moved || !sides.is_scroll(candidate.at, candidate.known);
         if pairs {
             let is_same = candidate.shown == candidate.old.native_shown;
             let basis = if is_same { Basis::SameId } else { Basis::Signs(signs) };
@@ -332,6 +339,14 @@ impl CandidatePair<'_> {
         is_reached.then_some(signs)
     }
 
+    /// Whether the entry has a later date than the item, and a full text that the item has not.
+    pub(super) fn is_told_anew(&self, signs: &Signs) -> bool {
+        let (new, old) = self.sides.dates(self.at, self.known);
+        let texts = self.groups.texts.get(&self.at).into_iter().flatten();
+        let has_text = texts.into_iter().any(|text| text.is_full && !text.is_title);
+        new.zip(old).is_some_and(|(new, old)| new > old) && has_text && signs.text == 0
+    }
+
     /// What takes weight away.
     fn contradiction(&self, signs: &Signs, is_on_another_page: bool) -> u8 {
         // An id of another scheme or host, and a text and a part of the address of what is listed, say enough,
@@ -351,6 +366,7 @@ impl CandidatePair<'_> {
         match apart {
             _ if is_on_another_page && signs.title == 0 => CONTRADICTED,
             Some(apart) if apart > NEAR && signs.text < DISTINCTIVE_WEIGHT => CONTRADICTED,
+            Some(apart) if apart >= ANOTHER_DAY && self.is_told_anew(signs) => CONTRADICTED,
             Some(apart) if apart >= another_day => 1 + u8::from(is_on_another_page),
             _ => 0,
         }

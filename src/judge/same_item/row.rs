@@ -63,8 +63,12 @@ pub(super) fn add_rows(groups: &Groups, sides: &Sides<'_>, pairs: &mut BTreeMap<
             if let Some(signs) = pairs.get_mut(pair) {
                 // Titles and teasers alone may be those of a series: each day has its horoscopes. With anything else,
                 // it is the same whatever links and dates say of each.
-                let has_more = signs.title == 0 || signs.date > 0 || signs.address_weight > 0;
-                if signs.against > 0 && !has_more && signs.text < DISTINCTIVE_WEIGHT {
+                let is_next =
+                    groups.candidate(sides, *pair).is_some_and(|it| it.is_told_anew(signs));
+                let has_more =
+                    signs.title == 0 || signs.date > 0 || signs.address_weight > 0 && !is_next;
+                let is_doubtful = signs.against > 0 || is_next;
+                if is_doubtful && !has_more && signs.text < DISTINCTIVE_WEIGHT {
                     continue;
                 }
                 (signs.row, signs.against) = (UNIQUE_WEIGHT, 0);

@@ -25,7 +25,7 @@ pub(super) struct Sides<'a> {
     /// and the last place that such an item had there.
     paired: Option<((usize, usize), (usize, usize))>,
     /// Whether any are paired by their id.
-    has_ids: bool,
+    pub(super) has_ids: bool,
     /// The time of day, in seconds, that so many entries have that it tells nothing.
     day_second: Option<i64>,
 }
@@ -126,10 +126,16 @@ impl<'a> Sides<'a> {
         (is_above_same || is_first) && old_below.is_some() && old_below == new_below
     }
 
-    /// Whether the item left at the old end of the feed while the entry came at the new one, or where others kept
-    /// their ids, for a later day: the next post of a series, however like the last one it is.
+    /// Whether the item left at the old end of the feed, now or before, while the entry came at the new one, or where
+    /// others kept their ids, for a later day: the next post of a series, however like the last one it is.
     pub(super) fn is_scroll(&self, entry: usize, known: usize) -> bool {
-        let Some(place) = self.place(known) else { return false };
+        let Some(place) = self.place(known) else {
+            // What had left is not posted again under a later date, or above all that kept their ids.
+            return match self.dates(entry, known) {
+                (Some(new), Some(old)) => new > old,
+                _ => self.has_ids && self.paired.is_some_and(|(entries, _)| entry < entries.0),
+            };
+        };
         if self.old.len() == 1 && self.document.entries.len() == 1 {
             // A feed of one entry turns over with each post.
             return self.dates(entry, known) != (None, None);
