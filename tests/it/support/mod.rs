@@ -29,6 +29,7 @@ use tokio::sync::mpsc;
 
 /// What most of the tests name.
 pub mod prelude {
+    pub use super::gateways::Asked;
     pub use super::{Dice, Gate, HOUR, Post, SITE, START};
     pub use super::{atom, channel, days, files, kinds, name, post, root, rss, with_deletions};
     pub use serde_json::{Value, json};

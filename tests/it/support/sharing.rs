@@ -1,5 +1,3 @@
-//! Publishers that share, as text.
-
 use crate::support::prelude::*;
 use tidegate_format::parse::{self, Limits};
 use tidegate_judge::record::{self, Issued, Peers, Verdict};

@@ -1,5 +1,3 @@
-//! Hand-made items, states and feeds.
-
 use super::*;
 
 /// A version of an item by an endpoint, with so many updates.

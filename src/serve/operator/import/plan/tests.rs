@@ -1,5 +1,3 @@
-//! What becomes of lists.
-
 use super::*;
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -1,5 +1,3 @@
-//! What becomes of the feeds that follow a list.
-
 use super::*;
 use crate::operator::import::plan::{ImportPlan, tests::plan_of};
 use crate::tests::name;
