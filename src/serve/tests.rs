@@ -47,6 +47,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::Config;
 use tidegate_core::clock::{Clock, ManualClock};
+pub(super) use tidegate_core::model::testing::at;
 use tidegate_core::model::*;
 use tidegate_format::parse;
 use tidegate_format::render::{ItemPortions, Page, TextSink};
@@ -59,15 +60,9 @@ use tidegate_store::{KnownGateway, Store, StoreStop};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-/// The time at which tests begin.
-const NOW: i64 = 1_795_191_605;
 pub(super) const DAY: i64 = 86_400;
 const TOKEN: &str = "correct-horse";
 const PUBLIC_URL: &str = "https://feeds.example.org";
-
-pub(super) fn at(seconds: i64) -> Time {
-    Time::from_unix(NOW + seconds)
-}
 
 /// Says everything that a page holds, a line each, so that tests can read it.
 fn spell(
