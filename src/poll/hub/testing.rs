@@ -1,5 +1,7 @@
 //! A hub in memory, and what it delivers.
 
+#![allow(clippy::unwrap_used)]
+
 use super::{Calling, Hub, HubConfig, HubDocument, HubSettings, Topics};
 use crate::host_queue::HostQueue;
 use std::sync::Arc;
