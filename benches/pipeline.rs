@@ -56,15 +56,8 @@ fn words(n: usize) -> String {
     all.join(" ")
 }
 
-/// The processor time of this process, in ticks of 10 ms.
-fn ticks() -> u64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let behind_name = stat.rsplit(')').next().unwrap_or_default();
-    behind_name.split_whitespace().skip(11).take(2).filter_map(|n| n.parse::<u64>().ok()).sum()
-}
-
-/// What one poll of a changed feed takes from the last byte to what readers are sent, part by part and all
-/// together, with a store on disk: one item is new at the top, and one is gone at the end.
+/// With a store on disk: one item is new at the top, and one is gone at the end. What a whole poll takes is measured by
+/// `compare/polling.py`.
 fn changed_poll(c: &mut Criterion) {
     let folder = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
@@ -76,16 +69,11 @@ fn changed_poll(c: &mut Criterion) {
     let store = Store::on_disk(folder.path(), Some(endpoint.clone()), clock).unwrap();
     let limits = Limits::default();
     let at = |newest: usize| start.plus(Duration::from_secs(600 * newest as u64));
-    let commit = |text: &str, newest: usize| {
-        let snapshot = runtime.block_on(store.snapshot(&feed)).unwrap();
-        let bytes = text.as_bytes();
-        let decoded = parse::decode(bytes, Some("application/rss+xml"), &limits).unwrap();
-        let document = parse::document(&decoded.text, None, &limits).unwrap();
-        let observation =
-            testing::observation(&feed, &endpoint, &options, snapshot.as_ref(), at(newest));
-        let verdict = record::take_in(&observation, &document, BodyPrints::default()).unwrap();
-        runtime.block_on(store.commit(verdict.change.unwrap())).unwrap();
-    };
+    let before = rss(40);
+    let document = testing::read(&before);
+    let observation = testing::observation(&feed, &endpoint, &options, None, at(40));
+    let verdict = record::take_in(&observation, &document, BodyPrints::default()).unwrap();
+    runtime.block_on(store.commit(verdict.change.unwrap())).unwrap();
     let view = || runtime.block_on(store.view(&feed, Select::Current)).unwrap().unwrap();
     let addresses = Addresses {
         reader: "https://gate.example/feeds/light".into(),
@@ -112,10 +100,9 @@ fn changed_poll(c: &mut Criterion) {
             expires: None,
         })
     };
-    commit(&rss(40), 40);
     let (text, shown) = (rss(41), rendered(&view()));
     let snapshot = runtime.block_on(store.snapshot(&feed)).unwrap();
-    let document = parse::document(&text, None, &limits).unwrap();
+    let document = testing::read(&text);
     let mut group = c.benchmark_group("changed poll");
     group.throughput(Throughput::Bytes(text.len() as u64));
     group.bench_function("decode and parse", |b| {
@@ -146,21 +133,7 @@ fn changed_poll(c: &mut Criterion) {
     group.bench_function("render", |b| b.iter(|| black_box(rendered(&view_now).len())));
     group.bench_function("gzip", |b| b.iter(|| black_box(packed(&shown).len())));
     group.finish();
-
-    let texts: Vec<String> = (41..41 + POLLS).map(rss).collect();
-    let began = ticks();
-    for (text, newest) in texts.iter().zip(41..) {
-        commit(text, newest);
-        black_box(packed(&rendered(&view())).len());
-    }
-    let each = (ticks() - began) as f64 * 10_000.0 / POLLS as f64;
-    println!(
-        "changed poll, from the last byte to durable, rendered and packed: {each:.0} µs of processor time\n"
-    );
 }
-
-/// How many polls the whole is measured over.
-const POLLS: usize = 500;
 
 fn packed(text: &str) -> Vec<u8> {
     let mut packing = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));

@@ -10,8 +10,8 @@
 mod calls;
 mod lanes;
 mod subscriptions;
-#[cfg(test)]
-mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod worker;
 
 pub use subscriptions::{AskError, SubscriptionCount};

@@ -47,10 +47,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::Config;
 use tidegate_core::clock::{Clock, ManualClock};
+pub(super) use tidegate_core::model::testing::at;
 use tidegate_core::model::*;
 use tidegate_format::parse;
 use tidegate_format::render::{ItemPortions, Page, TextSink};
 use tidegate_net::fetch::Services;
+use tidegate_poll::testing::gateway::no_calls;
 use tidegate_poll::testing::idle::IdlePolling;
 use tidegate_status::PollStatus;
 use tidegate_store::testing::StoreFault;
@@ -58,14 +60,9 @@ use tidegate_store::{KnownGateway, Store, StoreStop};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-/// The time at which tests begin.
-const NOW: i64 = 1_795_191_605;
 pub(super) const DAY: i64 = 86_400;
 const TOKEN: &str = "correct-horse";
-
-pub(super) fn at(seconds: i64) -> Time {
-    Time::from_unix(NOW + seconds)
-}
+const PUBLIC_URL: &str = "https://feeds.example.org";
 
 /// Says everything that a page holds, a line each, so that tests can read it.
 fn spell(
@@ -104,8 +101,7 @@ fn operator_over(
     services: Services,
 ) -> (Arc<Operator>, IdlePolling) {
     let polling = IdlePolling::new(&store, &clock, services.clone());
-    let url = "https://feeds.example.org";
-    let active_config = ActiveConfig::new(&Config::default(), url, services, None);
+    let active_config = ActiveConfig::new(&Config::default(), PUBLIC_URL, services, None);
     let operator = Operator::new(store, clock, polling.poller.clone(), active_config);
     (Arc::new(operator), polling)
 }
@@ -131,7 +127,7 @@ impl Site {
     }
 
     fn announcing_over(store: TestStore) -> Self {
-        Self::with(store, with(settings(), |it| it.sup.periods = vec![300, 60, 3600]))
+        Self::with(store, with_sup())
     }
 
     /// The same as one of several gateways.
@@ -165,6 +161,16 @@ impl Site {
         let next = Self::of(parts, behind);
         self.app.hand_over(&next.app);
         next
+    }
+
+    /// The same with a hub, which calls nobody.
+    async fn with_hub(self) -> Self {
+        let (operator, store) = (&self.app.operator, self.store.real());
+        let hub = tidegate_poll::hub::testing::open(store, no_calls()).await;
+        let services = operator.active_config().services.clone();
+        let config = Config::default();
+        operator.replace_config(ActiveConfig::new(&config, PUBLIC_URL, services, Some(hub)));
+        self.followed_by(with(with_sup(), |it| it.websub.hub = true))
     }
 
     fn of(
@@ -239,6 +245,12 @@ fn parts(operator: Arc<Operator>, settings: ServeSettings) -> ServerConfig {
     let (folder, origins, tls, before) = (None, OriginSettings::default(), None, None);
     ServerConfig { operator, settings, folder, origins, tls, before }
 }
+
+/// With SUP documents.
+fn with_sup() -> ServeSettings {
+    with(settings(), |it| it.sup.periods = vec![300, 60, 3600])
+}
+
 pub(super) fn settings() -> ServeSettings {
     let mut config = Config::default();
     (config.sup.periods, config.websub.hub) = (Vec::new(), false);

@@ -7,7 +7,6 @@ use crate::support::gateways::Paper;
 use crate::support::prelude::*;
 use crate::support::process::{Process, run};
 use crate::support::sharing::document;
-use reqwest::Method;
 use search::search;
 use tidegate_core::clock::{Clock, SystemClock};
 use tidegate_store::portable::ExportDigest;
@@ -104,7 +103,7 @@ impl Gate {
 }
 
 async fn id_of(gateway: &Process, title: &str) -> String {
-    let text = gateway.get("/feeds/news/complete").await;
+    let text = gateway.text("/feeds/news/complete").await;
     let entry = text.split("<entry").find(|entry| entry.contains(title)).unwrap();
     entry.split("id=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
 }
@@ -130,7 +129,7 @@ async fn what_was_taken_out_is_in_no_file() {
 
     for title in [SMOOTH, ROUGH] {
         let path = format!("/feeds/news/items/{}/redact", id_of(&gateway, title).await);
-        let told = gateway.call(Method::POST, &path, Some(serde_json::json!({}))).await;
+        let told = gateway.call("POST", &path, json!({})).await;
         assert_eq!(told["was_redacted"], false, "{told}");
     }
     gateway.stop().await;

@@ -38,7 +38,7 @@ impl Shown {
     }
 
     async fn look(&mut self, process: &Process) {
-        let complete = Document::read(&process.get("/feeds/churn/complete").await);
+        let complete = Document::read(&process.text("/feeds/churn/complete").await);
         self.comes_to(&complete.until.unwrap());
         let items = complete.entries.into_iter();
         let now: BTreeMap<_, _> = items.map(|entry| (entry.sync_id, entry.updates)).collect();
@@ -57,8 +57,8 @@ async fn follow(
     wait: u32,
     (after, read): &mut (String, Vec<String>),
 ) -> Option<usize> {
-    let address = format!("{}/changes?after={after}&wait={wait}", process.address);
-    let answer = process.client.get(address).send().await.ok()?;
+    let address = process.url(&format!("/changes?after={after}&wait={wait}"));
+    let answer = process.client().get(address).send().await.ok()?;
     assert_eq!(answer.status(), 200, "after {after}");
     let next = answer.headers()["x-tidegate-after"].to_str().unwrap().to_owned();
     let text = answer.text().await.ok()?;

@@ -61,13 +61,7 @@ impl Town {
     }
 
     async fn poll(&self) -> Value {
-        self.call("POST", "/feeds/ours/poll", None).await
-    }
-
-    async fn call(&self, method: &str, path: &str, body: Option<Value>) -> Value {
-        let (status, said) = self.gateway.admin(method, path, body.unwrap_or_default()).await;
-        assert!(status < 300, "{path}: {status} {said}");
-        said
+        self.gateway.call("POST", "/feeds/ours/poll", Value::Null).await
     }
 
     /// Every feed but the list: where it stands and whether it is polled.
@@ -106,7 +100,7 @@ impl Town {
         let url = format!("{}{feed}", self.posts.url);
         let records = self.records().await;
         let record = records.iter().find(|record| record.url == url).unwrap();
-        self.call("GET", &format!("/feeds/{}", record.name), None).await
+        self.gateway.call("GET", &format!("/feeds/{}", record.name), Value::Null).await
     }
 
     /// Time for the gateway to do what it must not.
@@ -122,7 +116,7 @@ async fn feeds_follow_their_list_over_restarts() {
     // They are feeds like any other.
     let feed = town.feed("a").await;
     let at = format!("/feeds/{}", feed["name"].as_str().unwrap());
-    town.call("POST", &format!("{at}/poll"), None).await;
+    town.gateway.call("POST", &format!("{at}/poll"), Value::Null).await;
     assert!(town.gateway.text(&at).await.contains("<title>One</title>"));
     let list = json!({ "name": "ours", "standing": "listed", "followed": true });
     assert_eq!((&feed["list"], &feed["listed"]["places"][0]["folder"]), (&list, &json!(["News"])));
@@ -153,7 +147,7 @@ async fn feeds_follow_their_list_over_restarts() {
     assert!(why.contains("it is paused, since the list ours no longer has it"), "{why}");
     let page = town.gateway.text(&format!("{at}/about")).await;
     assert!(page.contains("the list <a href=\"/feeds/ours/about\">ours</a> no longer has it"));
-    let note = town.call("GET", "/feeds/ours", None).await["feeds_of_list"].clone();
+    let note = town.gateway.call("GET", "/feeds/ours", Value::Null).await["feeds_of_list"].clone();
     assert_eq!((&note["following"], &note["dropped"]), (&json!(3), &json!(1)), "{note}");
     town.restart().await;
     town.rest().await;
@@ -168,16 +162,16 @@ async fn feeds_follow_their_list_over_restarts() {
 async fn a_list_that_is_purged_lets_go_of_its_feeds() {
     let town = Town::start(&[("a", "a"), ("b", "b")], "").await;
     let list = json!({ "url": town.list.url, "add_feeds": true, "deletions": "eager" });
-    town.call("PUT", "/feeds/second", Some(list.clone())).await;
-    town.call("POST", "/feeds/second/poll", None).await;
+    town.gateway.call("PUT", "/feeds/second", list.clone()).await;
+    town.gateway.call("POST", "/feeds/second/poll", Value::Null).await;
     let second = format!("{} active ", town.list.url);
     town.expect(&["a active a", "b active b", &second]).await;
-    town.call("DELETE", "/feeds/second?purge=true", None).await;
+    town.gateway.call("DELETE", "/feeds/second?purge=true", Value::Null).await;
     assert_eq!(town.feed("a").await["list"]["standing"], "own");
     // Whatever takes its name.
     town.print(&[("b", "b"), ("c", "c")]);
-    town.call("PUT", "/feeds/second", Some(list)).await;
-    town.call("POST", "/feeds/second/poll", None).await;
+    town.gateway.call("PUT", "/feeds/second", list).await;
+    town.gateway.call("POST", "/feeds/second/poll", Value::Null).await;
     town.expect(&["a active a", "b active b", "c active c", &second]).await;
     town.gateway.stop().await;
 }

@@ -181,7 +181,7 @@ async fn what_is_moved_is_updated_and_nothing_else() {
 }
 
 /// A gateway behind another one: by any container the outlines stand where they stood, with their
-/// ids and histories.
+/// ids and histories; and so do they behind the next.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lists_pass_through_gateways() {
     let mut nodes = two_folders();
@@ -196,7 +196,17 @@ async fn lists_pass_through_gateways() {
         poll(&other).await;
         others.push((view, other));
     }
+    // The reader view has no tombstones: what it does not list any more is asked of the complete feed.
+    for (number, view) in
+        [(0, "behind another, by the reader view"), (1, "behind another, by the sync view")]
+    {
+        let between = &others[number];
+        let third = gateway("three.example", &address(&between.1, between.0), "").await;
+        poll(&third).await;
+        others.push((view, third));
+    }
     let all = items(&first).await;
+    assert!(all.keys().all(|id| id.starts_with("one.example.")), "{all:?}");
     let same = async |nodes: &[Node], step: &str| {
         for (view, other) in &others {
             let text = get(other, "?as=opml").await;
@@ -235,6 +245,13 @@ async fn lists_pass_through_gateways() {
     for (view, other) in &others {
         poll(other).await;
         assert_eq!(texts(&get(other, "?as=opml").await), texts(&text), "{view}");
+        // What is at rest stays so: no version, no write.
+        let state = async || other.store().state(&name("news")).await.unwrap().unwrap();
+        let before = state().await.revision;
+        poll(other).await;
+        assert_eq!(state().await.revision, before, "{view}");
+        let known = other.store().snapshot(&name("news")).await.unwrap().unwrap().known;
+        assert!(known.iter().all(|known| known.origin == Origin::Upstream), "{view}");
     }
     first.stop().await;
     for (_, other) in others {

@@ -31,7 +31,6 @@ mod publishers;
 mod pull;
 mod secrets;
 mod sharing;
-mod sharing_chain;
 mod sharing_hostile;
 mod spec;
 mod store_crash;

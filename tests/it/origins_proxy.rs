@@ -116,11 +116,6 @@ enum Wanted {
     Whole,
 }
 
-/// The authority of other tests, which vouches for nothing here: it is there so that some are known at all.
-fn other_ca() -> String {
-    concat!(env!("CARGO_MANIFEST_DIR"), "/src/net/fetch/clients/test-ca.pem").to_owned()
-}
-
 fn site(folder: &tempfile::TempDir) -> (TlsAcceptor, PathBuf) {
     let made = rcgen::generate_simple_self_signed(vec![SITE.to_owned()]).unwrap();
     let path = folder.path().join("site.pem");
@@ -141,7 +136,9 @@ async fn what_a_proxy_cuts_off_makes_no_whole_answer() {
     use Wanted::{BadGateway, Broken, Whole};
     let folder = tempfile::tempdir().unwrap();
     let (site, certificate) = site(&folder);
-    let (certificate, other) = (certificate.display().to_string(), other_ca());
+    let certificate = certificate.display().to_string();
+    // The authority of other tests, which vouches for nothing here: it is there so that some are known at all.
+    let other = root("src/net/fetch/clients/test-ca.pem").display().to_string();
     let tunnel = |answer| Tunnels(answer, site.clone());
     let whole = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 5\r\n\r\nwords";
     let short = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 99\r\n\r\nshort";

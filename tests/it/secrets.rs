@@ -4,7 +4,6 @@
 use crate::support::gateways::{FORM, Paper, form};
 use crate::support::prelude::*;
 use crate::support::process::{Process, TOKEN};
-use reqwest::Method;
 use std::ffi::OsStr;
 
 /// Stands in every secret.
@@ -24,15 +23,11 @@ struct Gate {
 impl Gate {
     /// Signs in as the operator, and answers the cookie.
     async fn sign_in(&self) -> String {
-        let asked = self.process.client.post(self.at("/session"));
+        let asked = self.process.client().post(self.process.url("/session"));
         let asked = asked.header("origin", &self.process.address).header("content-type", FORM);
         let signed = asked.body(form(&[("token", TOKEN), ("to", "/")])).send().await.unwrap();
         let cookie = signed.headers()["set-cookie"].to_str().unwrap();
         cookie.split(';').next().unwrap().to_owned()
-    }
-
-    fn at(&self, path: &str) -> String {
-        format!("{}{path}", self.process.address)
     }
 
     /// Starts a gateway, which logs everything.
@@ -124,20 +119,20 @@ async fn act(gate: &Gate, url: &str) {
         "url": url, "title": "Put", "cookie": HUSH,
         "headers": { "Authorization": format!("Token {HUSH}") },
     });
-    gate.process.call(Method::PUT, "/feeds/put", Some(feed)).await;
+    gate.process.call("PUT", "/feeds/put", feed).await;
     for feed in ["open", "put", "behind"] {
         let path = format!("/feeds/{feed}/poll");
-        let report = gate.process.call(Method::POST, &path, None).await;
+        let report = gate.process.call("POST", &path, Value::Null).await;
         assert_eq!(report["error"].is_null(), feed != "behind", "{report}");
         assert_quiet("the report of a poll", &report.to_string());
     }
     let form = form(&[
         ("hub.mode", "subscribe"),
-        ("hub.topic", &gate.at("/feeds/open")),
+        ("hub.topic", &gate.process.url("/feeds/open")),
         ("hub.callback", &format!("http://127.0.0.1:9/{HUSH}")),
         ("hub.secret", HUSH),
     ]);
-    let hub = gate.process.client.post(gate.at("/websub")).header("content-type", FORM);
+    let hub = gate.process.client().post(gate.process.url("/websub")).header("content-type", FORM);
     assert!(hub.body(form).send().await.unwrap().status().is_success());
 }
 
@@ -148,7 +143,7 @@ async fn nothing_that_the_gateway_says_or_writes_shows_a_secret() {
     let gate = Gate::start(&configuration(urls[0], urls[1], &hook)).await;
     act(&gate, urls[0]).await;
     for (token, is_ann) in [(ANN, true), (WRONG, false)] {
-        let ask = gate.process.client.get(gate.at(&format!("/t/{token}/feeds/{NAME}")));
+        let ask = gate.process.client().get(gate.process.url(&format!("/t/{token}/feeds/{NAME}")));
         assert_eq!(ask.send().await.unwrap().status().is_success(), is_ann);
     }
     let cookie = gate.sign_in().await;
@@ -165,7 +160,7 @@ async fn nothing_that_the_gateway_says_or_writes_shows_a_secret() {
     let asked = gate.walk(known, async |path: &str| {
         let mut all = Vec::new();
         for (is_operator, is_page) in [(false, false), (false, true), (true, false), (true, true)] {
-            let mut ask = gate.process.client.get(gate.at(path));
+            let mut ask = gate.process.client().get(gate.process.url(path));
             if is_page {
                 ask = ask.header("accept", "text/html").header("sec-fetch-dest", "document");
             }
@@ -191,7 +186,7 @@ async fn nothing_that_the_gateway_says_or_writes_shows_a_secret() {
         all
     });
     assert!(asked.await > 100, "it was a walk");
-    let export = gate.process.client.get(gate.at("/api/v1/export")).bearer_auth(TOKEN);
+    let export = gate.process.client().get(gate.process.url("/api/v1/export")).bearer_auth(TOKEN);
     let export = export.send().await.unwrap().bytes().await.unwrap();
     let start = export.iter().position(|byte| *byte == b'\n').unwrap() + 1;
     let export = zstd::stream::decode_all(&export[start..]).unwrap();

@@ -196,8 +196,15 @@ async fn a_leap_of_updates_is_not_taken_in() {
          by=\"GPM\"/></sx:sync><id>urn:a</id><title>lost</title></entry></sx:conflicts>"
     );
     let said = shared(&[entry("a", "won", 2, &[(2, "JEO", 9)]).holding(&inner)]);
-    let verdict = gate.take(&said).await;
-    assert_eq!((kinds(&verdict), verdict.notes.len()), (vec![], 1));
+    // And a sequence that uses up the numbers of an endpoint would freeze all that it writes later.
+    let forged = [(2, "EVIL", 3), (most, "REO", 2), (1, "REO", 1)];
+    for said in [said, shared(&[entry("a", "forged", 2, &forged)])] {
+        let verdict = gate.take(&said).await;
+        assert_eq!((kinds(&verdict), verdict.notes.len()), (vec![], 1));
+    }
+    let says = entry("a", "REO says", 2, &[(2, "REO", 10), (1, "REO", 1)]);
+    assert_eq!(gate.shares(&[says]).await, [Updated]);
+    assert_eq!(gate.titles().await, ["REO says"]);
 }
 
 /// Sections 4.1.1 and 4.1.2: the complete feed first, `until` kept, and the complete feed again where

@@ -156,20 +156,6 @@ async fn plain_entries_beside_changes_are_not_missing() {
     assert_eq!(shown, ["A", "P", "Q", "R"]);
 }
 
-/// A sequence that uses up an endpoint's numbers would freeze all that it writes later.
-#[tokio::test]
-async fn a_forged_sequence_freezes_nobody() {
-    let mut gate = Gate::new().await;
-    gate.shares(&[entry("a", "by peer", 1, &[(1, "PEER", 1)])]).await;
-    let most = Count::MAX.value();
-    let forged = [(2, "EVIL", 3), (most, "PEER", 2), (1, "PEER", 1)];
-    let verdict = gate.later(1).take(&shared(&[entry("a", "forged", 2, &forged)])).await;
-    assert_eq!((kinds(&verdict), verdict.notes.len()), (vec![], 1));
-    let says = entry("a", "PEER says", 2, &[(2, "PEER", 10), (1, "PEER", 1)]);
-    assert_eq!(gate.shares(&[says]).await, [Updated]);
-    assert_eq!(gate.titles().await, ["PEER says"]);
-}
-
 /// An id of ours that we never minted, and a name of ours that we never signed, cost the item its
 /// sync: readers have it, as a plain one.
 #[tokio::test]

@@ -118,20 +118,20 @@ impl Terminal {
             }
             ["none", path] => assert!(!folder.join(path).exists(), "{path} is there"),
             ["see", path] => {
-                let said = gateway.unwrap().get(path).await;
+                let said = gateway.unwrap().text(path).await;
                 self.compare(path, &said, block);
             }
             // A key of the session is the value at a place of what the API says.
             [key, "is", at, "of", path] => {
-                let said = gateway.unwrap().call(reqwest::Method::GET, path, None).await;
+                let said = gateway.unwrap().call("GET", path, Value::Null).await;
                 let found =
                     said.pointer(at).and_then(Value::as_str).unwrap_or_else(|| panic!("{said}"));
                 self.values.insert(key.to_owned(), found.to_owned());
             }
             [key, "is", "made", "in", feed] => {
                 let path = format!("/feeds/{feed}/items");
-                let entry = Some(json!({ "title": "Dear diary" }));
-                let made = gateway.unwrap().call(reqwest::Method::POST, &path, entry).await;
+                let entry = json!({ "title": "Dear diary" });
+                let made = gateway.unwrap().call("POST", &path, entry).await;
                 self.values.insert(key.to_owned(), made["sync_id"].as_str().unwrap().to_owned());
             }
             _ => panic!("{act} is not known"),

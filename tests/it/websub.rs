@@ -1,14 +1,13 @@
 //! The WebSub hub of a whole gateway, in scenarios written from the W3C Recommendation of 23 January
 //! 2018; sections are its sections. Subscribers are servers of their own.
 
-mod asking;
 pub mod callback;
 mod cloud;
 mod private;
 pub mod stage;
 mod webhook;
 
-use crate::support::gateways::{FORM, form, until};
+use crate::support::gateways::{Asked as _, FORM, form, until};
 use callback::{Callback, Takes, verification};
 use stage::{PUBLIC, Stage};
 use tidegate_core::websub::{Intent, Secret, Verification};

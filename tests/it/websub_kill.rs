@@ -1,11 +1,11 @@
 //! Subscribers in another process than the gateway, which is killed at each moment that matters:
 //! while a callback is asked, and while a document is being delivered. What was taken is not lost.
 
-use crate::support::gateways::{FORM, Paper, form, until};
+use crate::support::gateways::{Asked as _, FORM, Paper, form, until};
 use crate::support::process::Process;
 use crate::support::{SITE, atom, days};
 use crate::websub::callback::{Agrees, Callback, Takes};
-use reqwest::Method;
+use serde_json::Value;
 use tidegate_core::websub::Secret;
 
 fn document(posts: u32) -> String {
@@ -32,7 +32,7 @@ async fn what_was_taken_is_verified_and_delivered_after_a_kill() {
         ("hub.callback", &callback.address("/push?id=1")),
         ("hub.secret", "hush"),
     ]);
-    let call = gateway.client.post(format!("{}/websub", gateway.address));
+    let call = gateway.client().post(gateway.url("/websub"));
     let call = call.header("content-type", FORM).body(subscription);
     assert_eq!(call.send().await.unwrap().status(), 202);
     until("it was asked", async || callback.verifications().len() == 1).await;
@@ -56,7 +56,7 @@ async fn what_was_taken_is_verified_and_delivered_after_a_kill() {
         Secret::new("hush").unwrap().verify(&signature, &pushed.body).unwrap();
     }
     // Once it has arrived and that is stored, the next thing to come is the next change.
-    let stored = async || gateway.call(Method::GET, "/subscriptions", None).await;
+    let stored = async || gateway.call("GET", "/subscriptions", Value::Null).await;
     until("it is stored", async || stored().await["subscriptions"][0]["deliveries"] == 1).await;
     gateway.kill().await;
     let gateway = Process::configured(folder.path(), &config).await;

@@ -24,6 +24,10 @@ pub fn name(text: &str) -> FeedName {
     FeedName::new(text).unwrap()
 }
 
+pub fn id(text: &str) -> SyncId {
+    SyncId::new(text).unwrap()
+}
+
 /// A feed of the API with an address of its own.
 pub fn record(feed: &str) -> FeedRecord {
     FeedRecord::new(name(feed), format!("http://{feed}.example/feed"), FeedSource::Api)

@@ -1,5 +1,7 @@
 //! A hub in memory, and what it delivers.
 
+#![allow(clippy::unwrap_used)]
+
 use super::{Calling, Hub, HubConfig, HubDocument, HubSettings, Topics};
 use crate::host_queue::HostQueue;
 use std::sync::Arc;
@@ -24,14 +26,15 @@ fn clock() -> Arc<dyn Clock> {
     Arc::new(ManualClock::at(NOW))
 }
 
-pub(super) fn memory() -> Store {
-    Store::in_memory(EndpointId::own("gate").ok(), clock()).unwrap()
+pub fn memory() -> Arc<Store> {
+    Arc::new(Store::in_memory(EndpointId::own("gate").ok(), clock()).unwrap())
 }
 
-pub(super) async fn open(store: Store, call: Call) -> Hub {
+/// A hub over a store, which is not run: nobody is called by itself.
+pub async fn open(store: Arc<Store>, call: Call) -> Hub {
     let (callbacks, webhooks) = (call.clone(), call);
     let config = HubConfig {
-        store: Arc::new(store),
+        store,
         clock: clock(),
         hosts: HostQueue::new(),
         settings: HubSettings::default(),
@@ -41,7 +44,7 @@ pub(super) async fn open(store: Store, call: Call) -> Hub {
 }
 
 /// Answers every request with a document of this size.
-pub(super) fn topics_of_size(bytes: impl Fn() -> usize + Send + Sync + 'static) -> Topics {
+pub fn topics_of_size(bytes: impl Fn() -> usize + Send + Sync + 'static) -> Topics {
     Arc::new(move |_| {
         let body = vec![b' '; bytes()].into();
         Box::pin(async { Ok(HubDocument { body, ..HubDocument::default() }) })

@@ -1,5 +1,3 @@
-//! Who gives way to whom.
-
 use super::*;
 use crate::connections::RequestInFlight;
 use crate::tests::{client, network_of_site};

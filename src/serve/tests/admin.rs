@@ -1,5 +1,3 @@
-//! Administration: who may, what is understood, what is answered.
-
 use super::*;
 use crate::admission::{Work, WorkKind};
 use crate::client::{Client, Peer};

@@ -37,7 +37,7 @@ impl Gate {
         self.seconds += 10;
         let now = at(self.seconds);
         let tick = Tick::at(now);
-        let before = self.store.snapshot(&news()).await.unwrap();
+        let before = self.store.snapshot(&name("news")).await.unwrap();
         let ledger = before.iter().flat_map(|snapshot| &snapshot.known);
         let mut state = match &before {
             Some(snapshot) => snapshot.state.clone(),
@@ -91,15 +91,15 @@ impl Gate {
             versions: versions.collect(),
             known,
             seals,
-            ..Change::of_state(news(), base, now, state)
+            ..Change::of_state(name("news"), base, now, state)
         };
         self.store.commit(change).await.unwrap();
     }
 
     async fn edit(&self, edit: impl FnOnce(&mut FeedState)) {
-        let mut state = self.store.state(&news()).await.unwrap().unwrap();
+        let mut state = self.store.state(&name("news")).await.unwrap().unwrap();
         edit(&mut state);
-        let change = Change::of_state(news(), state.revision, at(self.seconds), state);
+        let change = Change::of_state(name("news"), state.revision, at(self.seconds), state);
         self.store.commit(change).await.unwrap();
     }
 
@@ -112,10 +112,6 @@ impl Gate {
         assert_eq!(answer.status(), 200, "{path}");
         answer
     }
-}
-
-fn news() -> FeedName {
-    FeedName::new("news").unwrap()
 }
 
 fn document(format: Format, id: &str, title: &str) -> String {
@@ -242,13 +238,13 @@ async fn a_deletion_stays_in_the_reader_view_until_it_is_sealed() {
     gate.commit(&["b"], &[], None).await;
     gate.get("/feeds/news/items/a").await;
     // It leaves the ledger.
-    let snapshot = gate.store.snapshot(&news()).await.unwrap().unwrap();
+    let snapshot = gate.store.snapshot(&name("news")).await.unwrap().unwrap();
     let (mut state, now) = (snapshot.state, at(gate.seconds));
     let known = snapshot.known.iter().find(|known| known.id.as_str() == "a").unwrap();
     let stub = known.stub(known.history.clone(), now);
     state.evictions.note(1, 0, now);
     state.render_revision += 1;
-    let change = Change::of_state(news(), state.revision, now, state);
+    let change = Change::of_state(name("news"), state.revision, now, state);
     let change = Change { order: Some(Vec::new()), evicted: vec![stub], ..change };
     gate.store.commit(change).await.unwrap();
     for (path, headers) in [

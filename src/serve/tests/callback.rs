@@ -1,5 +1,3 @@
-//! Where hubs of upstreams call.
-
 use super::*;
 use crate::hub::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
 use bytes::Bytes;

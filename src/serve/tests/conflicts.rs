@@ -1,5 +1,3 @@
-//! The page of conflicts: what it shows, and what its forms do.
-
 use super::*;
 use tidegate_judge::record::local;
 

@@ -13,6 +13,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
+pub(crate) use tidegate_core::model::testing::{id, name, tick};
 use tidegate_core::model::*;
 use tidegate_poll::testing::double;
 use tidegate_status::*;
@@ -40,18 +41,6 @@ impl Deref for TestStore {
     fn deref(&self) -> &ScriptedStore {
         &self.scripted
     }
-}
-
-pub(crate) fn name(text: &str) -> FeedName {
-    FeedName::new(text).unwrap()
-}
-
-pub(crate) fn id(text: &str) -> SyncId {
-    SyncId::new(text).unwrap()
-}
-
-pub(super) fn tick(seconds: i64) -> Tick {
-    Tick::at(at(seconds))
 }
 
 pub(super) fn hold(reason: &str) -> Hold {

@@ -1,5 +1,3 @@
-//! Items that are made here, and conflicts that are resolved: what is understood and answered.
-
 use super::conflicts::stored;
 use super::*;
 use crate::edit::ENTRY_LIMIT;

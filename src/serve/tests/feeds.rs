@@ -1,5 +1,3 @@
-//! What each view shows, and how parameters and names are judged.
-
 use super::*;
 
 /// The window moves whenever something leaves it.

@@ -1,6 +1,7 @@
 //! What administration and pages answer, word for word: the JSON of each answer as it goes out.
 
 use super::*;
+use crate::REQUEST_BODY_LIMIT;
 use std::collections::HashSet;
 use tidegate_judge::record::LeftOut;
 
@@ -123,8 +124,10 @@ async fn the_answers_to_readers() {
         told.push_str(&format!("{line}\n{}", described(answer).await));
     }
     insta::assert_snapshot!("answers", told);
+    let none = problem(site.call("GET", "/subscriptions", "").await, 404).await;
+    assert_eq!(none["detail"], "there is no hub here");
     // Mistakes are named, and reach nobody.
-    let site = Site::announcing();
+    let site = Site::announcing().with_hub().await;
     let source = FeedSource::File;
     site.store.set_record(&FeedRecord { source, ..record("file", FeedStanding::Active) });
     site.store.edit_record("radio", |record| record.options.sharing.local = true);
@@ -151,6 +154,10 @@ async fn the_answers_to_readers() {
         members.retain(|name, _| !["type", "title", "status"].contains(&name.as_str()));
         told.push_str(&format!("{line}\n    {status} {problem}\n"));
     }
+    let long = "x".repeat(REQUEST_BODY_LIMIT + 1);
+    problem(site.ask(request("POST", "/websub", &[FORM], &long)).await, 413).await;
     assert_eq!(site.writes(), before);
+    let subscriptions = site.told("/subscriptions").await;
+    assert_eq!((&subscriptions["active"], &subscriptions["pending"]), (&0.into(), &0.into()));
     insta::assert_snapshot!("refusals", told);
 }

@@ -1,5 +1,3 @@
-//! The headers of feed answers: validators, encodings, links, methods.
-
 use super::private::announcing;
 use super::*;
 use std::collections::BTreeSet;

@@ -1,5 +1,3 @@
-//! What the API's description has, and what it leaves out.
-
 use super::*;
 use crate::routes::ROUTES;
 use serde_json::Value;

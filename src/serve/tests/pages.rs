@@ -1,5 +1,3 @@
-//! Pages for people and for machines that watch.
-
 use super::super::{answers, explain};
 use super::*;
 use tidegate_judge::record::LeftOut;

@@ -1,5 +1,3 @@
-//! What one client, one feed and one peer may have at a time.
-
 use super::*;
 use tokio::task::JoinHandle;
 

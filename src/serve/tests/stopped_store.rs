@@ -32,7 +32,9 @@ async fn nothing_older_than_what_is_published_is_served_while_the_store_is_close
     early.text("/metrics").await;
     early.text("/").await;
     // Low space is told and keeps nobody from reading.
-    let site = Site::new();
+    let site = Site::new().with_hub().await;
+    site.store.edit_record("radio", |record| record.options.sharing.local = true);
+    site.polling.start().await;
     site.store.set_free(100 << 20);
     for path in ["/readyz", "/"] {
         site.text(path).await.assert_shows(&["100.0 MiB", "256.0 MiB", "store.min_free"]);
@@ -40,6 +42,23 @@ async fn nothing_older_than_what_is_published_is_served_while_the_store_is_close
     let lines = ["up 1", "takes_in 0", "free_bytes 104857600", "min_free_bytes 268435456"];
     site.metrics_with(&lines.map(|line| format!("tidegate_store_{line}"))).await;
     assert_eq!(site.get("/feeds/news").await.status(), 200);
+    // Nothing is taken in, and what takes nothing in is done.
+    let json = ("content-type", "application/json");
+    for (method, path, body, status) in [
+        ("PUT", "/feeds/second", "{\"local\": true}", 507),
+        ("POST", "/feeds/radio/items", "{\"title\": \"Two\"}", 507),
+        ("PUT", "/feeds/radio/items/a", "{\"title\": \"Changed\"}", 507),
+        ("POST", "/feeds/news/poll", "", 507),
+        ("DELETE", "/feeds/radio/items/a", "", 200),
+    ] {
+        let answer = site.call_with(method, path, &[json], body).await;
+        assert_eq!(answer.status().as_u16(), status, "{path}");
+        assert_eq!(text(answer).await.contains("store.min_free"), status == 507, "{path}");
+    }
+    let topic = "hub.mode=subscribe&hub.topic=https://feeds.example.org/feeds/news";
+    let subscribes = format!("{topic}&hub.callback=http://s.example/");
+    let refused = site.ask(request("POST", "/websub", &[FORM], &subscribes)).await;
+    is_retried(refused).await["detail"].as_str().unwrap().assert_shows(&["store.min_free"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,3 @@
-//! The SUP documents.
-
 use super::*;
 use tidegate_core::sup::{SupDocument, read};
 use tokio::task::JoinHandle;

@@ -1,5 +1,3 @@
-//! Certificates that are none, and handshakes that hang.
-
 use super::*;
 use crate::connections::{Ending, SweepClock};
 use crate::tests::client;

@@ -1,5 +1,3 @@
-//! Missing items that the operator says were deleted.
-
 use crate::support::prelude::*;
 use crate::support::sharing::{first, id};
 use tidegate_judge::record::DeletionError;

@@ -1,5 +1,3 @@
-//! Changes of a feed's head alone.
-
 use super::support::{Gate, kinds};
 
 fn feed(head: &str) -> String {

@@ -61,6 +61,53 @@ pub fn form(pairs: &[(&str, &str)]) -> String {
     url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
 }
 
+/// A client that follows nothing. Certificates of tests are their own authority.
+pub fn client() -> reqwest::Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder().no_proxy().tls_danger_accept_invalid_certs(true);
+    client.redirect(reqwest::redirect::Policy::none()).build().unwrap()
+}
+
+/// A gateway that is asked over HTTP.
+pub trait Asked {
+    fn client(&self) -> &reqwest::Client;
+
+    /// The whole address of a path.
+    fn url(&self, path: &str) -> String;
+
+    async fn get(&self, path: &str) -> (u16, HeaderMap, String) {
+        let answer = self.client().get(self.url(path)).send().await.unwrap();
+        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+        (status, headers, answer.text().await.unwrap())
+    }
+
+    async fn text(&self, path: &str) -> String {
+        let (status, _, text) = self.get(path).await;
+        assert_eq!(status, 200, "{path}: {text}");
+        text
+    }
+
+    /// A call of the administration with a body, unless that is null: the status, and what is answered.
+    async fn admin(&self, method: &str, path: &str, body: Value) -> (u16, Value) {
+        let path = format!("/api/v1{path}");
+        let verb = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
+        let mut call = self.client().request(verb, self.url(&path));
+        if !body.is_null() {
+            call = call.header("content-type", "application/json").body(body.to_string());
+        }
+        let answer = call.bearer_auth(TOKEN).send().await.unwrap();
+        let status = answer.status().as_u16();
+        (status, serde_json::from_str(&answer.text().await.unwrap()).unwrap_or_default())
+    }
+
+    /// The same of what is done: what is answered.
+    async fn call(&self, method: &str, path: &str, body: Value) -> Value {
+        let (status, said) = self.admin(method, path, body).await;
+        assert!(status < 300, "{path}: {status} {said}");
+        said
+    }
+}
+
 pub struct Running {
     pub config: Config,
     /// The clock that it goes by, where it is not that of the system.
@@ -77,6 +124,16 @@ impl std::ops::Deref for Running {
     }
 }
 
+impl Asked for Running {
+    fn client(&self) -> &reqwest::Client {
+        &self.client
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address())
+    }
+}
+
 impl Running {
     pub async fn start(text: &str) -> Self {
         Self::of(configuration(text), None).await
@@ -87,11 +144,8 @@ impl Running {
     }
 
     pub async fn of(config: Config, now: Option<Time>) -> Self {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let redirect = reqwest::redirect::Policy::none();
-        let client = reqwest::Client::builder().no_proxy().redirect(redirect).build().unwrap();
         let clock = now.map(ManualClock::at);
-        let mut running = Self { config, clock, gateway: None, client };
+        let mut running = Self { config, clock, gateway: None, client: client() };
         running.open().await;
         running
     }
@@ -137,39 +191,6 @@ impl Running {
 
     pub fn turn_back(&mut self, time: Duration) {
         self.clock().set(self.clock().now().minus(time));
-    }
-
-    pub fn client(&self) -> &reqwest::Client {
-        &self.client
-    }
-
-    pub fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address())
-    }
-
-    pub async fn get(&self, path: &str) -> (u16, HeaderMap, String) {
-        let answer = self.client.get(self.url(path)).send().await.unwrap();
-        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-        (status, headers, answer.text().await.unwrap())
-    }
-
-    pub async fn text(&self, path: &str) -> String {
-        let (status, _, text) = self.get(path).await;
-        assert_eq!(status, 200, "{path}: {text}");
-        text
-    }
-
-    /// A call of the administration with a body, unless that is null: the status, and what is answered.
-    pub async fn admin(&self, method: &str, path: &str, body: Value) -> (u16, Value) {
-        let path = format!("/api/v1{path}");
-        let verb = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
-        let mut call = self.client.request(verb, self.url(&path));
-        if !body.is_null() {
-            call = call.header("content-type", "application/json").body(body.to_string());
-        }
-        let answer = call.bearer_auth(TOKEN).send().await.unwrap();
-        let status = answer.status().as_u16();
-        (status, serde_json::from_str(&answer.text().await.unwrap()).unwrap_or_default())
     }
 
     pub async fn poll(&self, feed: &str) {

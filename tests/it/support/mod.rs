@@ -9,6 +9,7 @@ pub mod shared_items;
 pub mod sharing;
 
 pub use post::{HOUR, Post, SITE, START, atom, channel, days, post, rss, with_deletions};
+pub use tidegate_core::model::testing::name;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,7 @@ use tokio::sync::mpsc;
 
 /// What most of the tests name.
 pub mod prelude {
+    pub use super::gateways::Asked;
     pub use super::{Dice, Gate, HOUR, Post, SITE, START};
     pub use super::{atom, channel, days, files, kinds, name, post, root, rss, with_deletions};
     pub use serde_json::{Value, json};
@@ -43,10 +45,6 @@ pub mod prelude {
 /// A file or folder of the repository.
 pub fn root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
-}
-
-pub fn name(feed: &str) -> FeedName {
-    FeedName::new(feed).unwrap()
 }
 
 /// Every file below a folder, in order.

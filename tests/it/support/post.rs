@@ -1,5 +1,3 @@
-//! What a publisher writes, in Atom or RSS.
-
 use tidegate_core::model::Time;
 
 /// 2026-01-01T00:00:00Z.

@@ -1,6 +1,6 @@
 //! The program as its own process, to be asked over HTTP and killed.
 
-use super::gateways::complete;
+use super::gateways::{client, complete};
 use crate::support::prelude::*;
 use std::ffi::OsStr;
 use std::process::Stdio;
@@ -13,7 +13,17 @@ pub struct Process {
     /// The process; it dies with this.
     pub child: Child,
     pub address: String,
-    pub client: reqwest::Client,
+    client: reqwest::Client,
+}
+
+impl Asked for Process {
+    fn client(&self) -> &reqwest::Client {
+        &self.client
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.address)
+    }
 }
 
 /// The status of a command of the program, and what it says on standard output and then on standard error.
@@ -47,11 +57,7 @@ impl Process {
         let line = tokio::time::timeout(Duration::from_secs(60), lines.next_line());
         let line = line.await.expect("it answers within a minute").unwrap().expect("it says where");
         let address = line.strip_prefix("listening on ").expect("the contract's line").to_owned();
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        // Certificates of tests are their own authority.
-        let client = reqwest::Client::builder().no_proxy().tls_danger_accept_invalid_certs(true);
-        let client = client.redirect(reqwest::redirect::Policy::none()).build().unwrap();
-        Self { child, address, client }
+        Self { child, address, client: client() }
     }
 
     /// Starts it with this configuration, in the file `t.toml` of a folder.
@@ -82,35 +88,9 @@ impl Process {
         assert!(self.child.wait().await.unwrap().success());
     }
 
-    pub async fn get(&self, path: &str) -> String {
-        let answer = self.client.get(format!("{}{path}", self.address)).send().await.unwrap();
-        assert_eq!(answer.status(), 200, "{path}");
-        answer.text().await.unwrap()
-    }
-
-    /// Something for the administration, with a body as JSON where there is one; what it answers.
-    pub async fn call(
-        &self,
-        method: reqwest::Method,
-        path: &str,
-        body: Option<serde_json::Value>,
-    ) -> serde_json::Value {
-        let call = self.client.request(method, format!("{}/api/v1{path}", self.address));
-        let call = call.bearer_auth(TOKEN);
-        let call = match body {
-            Some(body) => call.header("content-type", "application/json").body(body.to_string()),
-            None => call,
-        };
-        let answer = call.send().await.unwrap();
-        let status = answer.status();
-        let text = answer.text().await.unwrap();
-        assert!(status.is_success(), "{path}: {status} {text}");
-        serde_json::from_str(&text).unwrap_or_default()
-    }
-
     /// Polls a feed now; what came of it.
-    pub async fn poll(&self, feed: &str) -> serde_json::Value {
-        let report = self.call(reqwest::Method::POST, &format!("/feeds/{feed}/poll"), None).await;
+    pub async fn poll(&self, feed: &str) -> Value {
+        let report = self.call("POST", &format!("/feeds/{feed}/poll"), Value::Null).await;
         assert!(report["error"].is_null(), "{report}");
         report
     }

@@ -1,5 +1,3 @@
-//! The items that a document shares, as the gateway reads them.
-
 use tidegate_core::model::{Entry, FeedDocument, Markup, Shared};
 use tidegate_format::parse::{self, Limits};
 

@@ -1,6 +1,5 @@
-//! Publishers that share, as text.
-
 use crate::support::prelude::*;
+pub use tidegate_core::model::testing::id;
 use tidegate_format::parse::{self, Limits};
 use tidegate_judge::record::{self, Issued, Peers, Verdict};
 
@@ -74,10 +73,6 @@ pub fn document(head: &str, entries: &[String]) -> String {
 
 pub fn shared(entries: &[Shared]) -> String {
     document("", &entries.iter().map(Shared::markup).collect::<Vec<_>>())
-}
-
-pub fn id(text: &str) -> SyncId {
-    SyncId::new(text).unwrap()
 }
 
 pub async fn item(gate: &Gate, name: &str) -> Item {

@@ -1,5 +1,3 @@
-//! Readers that register by rssCloud, as its walkthrough says.
-
 use super::*;
 use crate::support::channel;
 
@@ -65,6 +63,6 @@ async fn a_cloud_that_is_switched_off_is_not_there() {
     let (_, headers, document) = stage.get("/feeds/news").await;
     assert!(!document.contains("<cloud"), "{document}");
     assert!(format!("{headers:?}").contains("/websub"), "the hub is");
-    let (_, said) = stage.post_as(REGISTER, FORM, String::new()).await;
+    let (_, said) = stage.post_form(REGISTER, String::new()).await;
     assert!(said.contains("there is no cloud here"), "{said}");
 }

