@@ -134,6 +134,17 @@ pub fn response(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     out
 }
 
+/// A redirect with this status.
+#[cfg(test)]
+pub fn redirect(status: &str, to: &str) -> Vec<u8> {
+    response(status, &format!("location: {to}\r\n"), b"")
+}
+
+#[cfg(test)]
+pub fn url(text: &str) -> Url {
+    Url::parse(text).unwrap()
+}
+
 #[cfg(test)]
 pub fn headers(pairs: &[(&str, &str)]) -> http::HeaderMap {
     let header = |(name, value): &(&str, &str)| -> (http::HeaderName, http::HeaderValue) {
