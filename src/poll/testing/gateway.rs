@@ -134,8 +134,9 @@ pub fn document(bytes: impl Into<Bytes>, prints: BodyPrints) -> FetchedDocument 
     FetchedDocument { bytes, content_type, url, prints, delta: false }
 }
 
-pub fn whole_document(bytes: impl Into<Bytes>, prints: BodyPrints) -> FetchAnswer {
-    FetchAnswer::Document(document(bytes, prints))
+pub fn whole_document(text: String) -> FetchAnswer {
+    let print = xxh3_128(text.as_bytes());
+    FetchAnswer::Document(document(text, BodyPrints { wire: print, body: print }))
 }
 
 /// Creates a successful answer of `url` without any metadata.

@@ -45,7 +45,6 @@ async fn asking_after(seconds: u64) -> (Gateway, Asked) {
     let store = store_of(&["news"]);
     let (mut state, _) = ownership::subscribed("news");
     let subscription = state.subscription.as_mut().unwrap();
-    subscription.callbacks = CALLBACKS.to_owned();
     (subscription.standing, subscription.next) = (SubscriptionStanding::Waiting, later(seconds));
     store.set_poll(&state);
     // The feed's poll never ends, so that it reports nothing about hubs.
