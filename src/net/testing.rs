@@ -116,12 +116,10 @@ pub fn tls(protocols: &[&[u8]]) -> Arc<rustls::ServerConfig> {
     Arc::new(config)
 }
 
-/// Returns the path of that authority's certificate.
 pub fn our_ca() -> PathBuf {
     concat!(env!("CARGO_MANIFEST_DIR"), "/fetch/clients/test-ca.pem").into()
 }
 
-/// Returns settings by which all private addresses may be asked.
 pub fn all_private() -> FetchSettings {
     FetchSettings { allow_private: AllowPrivate::All, ..FetchSettings::default() }
 }
@@ -171,7 +169,6 @@ pub async fn fetch(settings: FetchSettings, request: FetchRequest) -> Result<Fet
     tower::ServiceExt::oneshot(services(settings).unwrap().fetch, request).await
 }
 
-/// Returns the document of an answer.
 #[cfg(test)]
 pub fn document(fetched: &Fetched) -> &FetchedDocument {
     match &fetched.answer {

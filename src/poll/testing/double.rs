@@ -41,7 +41,6 @@ impl Default for PollSettings {
     }
 }
 
-/// Returns what polling needs, with a scripted judge.
 pub fn poller_config(
     store: Arc<Store>,
     clock: &Arc<dyn Clock>,

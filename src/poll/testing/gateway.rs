@@ -128,7 +128,6 @@ pub const fn status_error(code: u16, retry_after: Option<Duration>) -> FetchErro
     FetchError::Status { code, retry_after, redirected_to: None, says: None }
 }
 
-/// Creates a document of an address that is set later.
 pub fn document(bytes: impl Into<Bytes>, prints: BodyPrints) -> FetchedDocument {
     let (bytes, content_type, url) = (bytes.into(), None, String::new());
     FetchedDocument { bytes, content_type, url, prints, delta: false }
@@ -178,7 +177,6 @@ impl Gateway {
         Self::with_client(store, publisher, publisher.services()).await
     }
 
-    /// Starts a gateway `seconds` after [`NOW`].
     pub async fn start_later(
         store: &Arc<ScriptedStore>,
         publisher: &Arc<Publisher>,
