@@ -4,6 +4,7 @@ use crate::golden;
 use crate::parse::{self, Limits};
 use crate::render::{ArchiveDocument, HistoryPlace, LinkForms, ViewKind};
 use tidegate_core::model::Format;
+use tidegate_core::xml::ns::HISTORY;
 
 pub fn json_feed() -> Feed {
     Feed::new(Format::JsonFeed, fixtures::JSON)
@@ -72,10 +73,12 @@ fn every_format_has_its_edges() {
         assert_eq!(feed.reader(), before, "{name}");
         feed.items.clear();
         assert!(read_back(&feed.reader()).is_empty(), "{name}");
-        // A publisher may have bound our customary prefix to something else.
-        feed.skeleton.context.namespaces.push(("fh".to_owned(), "urn:other".to_owned()));
+        // A publisher may have bound our namespace to no prefix, and our customary prefixes to something else.
+        let bindings = [("", HISTORY), ("fh", "urn:other"), ("fh1", "urn:more")];
+        let bindings = bindings.map(|(prefix, name)| (prefix.to_owned(), name.to_owned()));
+        feed.skeleton.context.namespaces.splice(..0, bindings);
         feed.history = place();
-        assert!(feed.render_unchecked(ViewKind::Reader).contains("<fh1:archive/>"), "{name}");
+        assert!(feed.render_unchecked(ViewKind::Reader).contains("<fh2:archive/>"), "{name}");
     }
 }
 
