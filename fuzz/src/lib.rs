@@ -247,7 +247,11 @@ pub fn config(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     match config::check("fuzz.toml", &text) {
         Ok(checked) => assert!(checked.config.feeds.len() <= config::FEED_LIMIT),
-        Err(faults) => assert!(faults.to_string().contains("fuzz.toml")),
+        Err(faults) => {
+            let lines = text.matches('\n').count() + 1;
+            assert!(faults.iter().all(|fault| (1..=lines).contains(&fault.line)));
+            assert!(faults.to_string().contains("fuzz.toml"));
+        }
     }
 }
 

@@ -217,11 +217,10 @@ async fn note(store: &Store, now: Time) {
 mod tests {
     use super::*;
     use crate::app::gateway::tests::operator_of;
+    use crate::app::maintenance::tests::gateway;
     use tidegate_core::clock::ManualClock;
-    use tidegate_core::model::testing::at;
-    use tidegate_core::model::{Format, Snapshot};
-    use tidegate_poll::testing::double::{NOW, name, store_of};
-    use tidegate_poll::testing::gateway::{Gateway, Publisher, eventually};
+    use tidegate_core::model::testing::{at, name};
+    use tidegate_poll::testing::gateway::eventually;
     use tidegate_store::{SpaceLimits, Store};
 
     #[tokio::test]
@@ -276,13 +275,9 @@ mod tests {
         let (folder, cancel) = (tempfile::tempdir().unwrap(), CancellationToken::new());
         let space = FreeSpace::of_folder(folder.path().to_owned(), 0);
         space.set_limits(SpaceLimits { min_free: 0, max_size: Some(100_000) });
-        let gateway = Gateway::start(&store_of(&["a", "b"]), &Publisher::gated("")).await;
+        let (gateway, _) = gateway().await;
         let desk = Arc::new(operator_of(&gateway, &Config::default()));
         let store = gateway.store.real();
-        for feed in ["a", "b"] {
-            let state = Snapshot::untouched(Format::Atom10, NOW).state;
-            gateway.store.set_state(&name(feed), state, None);
-        }
         let pruned = || gateway.store.reads_of("texts");
         let fill = async {
             tokio::time::sleep(AGE_FIRST).await;

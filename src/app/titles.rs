@@ -122,7 +122,8 @@ mod tests {
     use super::*;
     use crate::app::gateway::tests::operator_of;
     use tidegate_config::Config;
-    use tidegate_core::model::{Context, FeedState, Format, Skeleton, SkeletonSlots};
+    use tidegate_core::model::testing::skeleton;
+    use tidegate_core::model::{FeedState, Format};
     use tidegate_poll::testing::double::{NOW, StoreFault, name, store_of};
     use tidegate_poll::testing::gateway::{Gateway, Publisher};
     use tidegate_store::testing::ScriptedFeed;
@@ -131,10 +132,7 @@ mod tests {
     async fn pass(gateway: &Gateway, titles: &mut ReadTitles) -> (bool, Vec<String>) {
         let desk = operator_of(gateway, &Config::default());
         let is_written = titles.update(&gateway.store, &desk, None).await.is_ok();
-        let read = gateway.store.take_reads("frames");
-        let mut read: Vec<String> = read.iter().map(ToString::to_string).collect();
-        read.sort();
-        (is_written, read)
+        (is_written, gateway.store.take_reads("frames"))
     }
 
     fn read(feeds: &[&str]) -> (bool, Vec<String>) {
@@ -145,15 +143,8 @@ mod tests {
     async fn titles_are_read_where_feeds_changed_and_again_where_they_were_not_written() {
         let store = store_of(&["a", "b"]);
         for feed in ["a", "b"] {
-            let skeleton = Skeleton {
-                format: Format::Atom10,
-                text: String::new(),
-                slots: SkeletonSlots::default(),
-                context: Context::default(),
-                title: format!("The title of {feed}"),
-                link: None,
-            };
-            let (state, skeleton) = (FeedState::untouched(Format::Atom10, NOW), Some(skeleton));
+            let skeleton = Some(skeleton(Format::Atom10, &format!("The title of {feed}")));
+            let state = FeedState::untouched(Format::Atom10, NOW);
             let (order, items, events) = Default::default();
             let feed_of_title = ScriptedFeed { state, skeleton, order, items, events };
             store.set_feed(&name(feed), &feed_of_title);

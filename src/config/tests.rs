@@ -247,15 +247,6 @@ fn files_that_cannot_be_read_say_so() {
 }
 
 proptest! {
-    /// Whatever is written, the answer is a configuration or faults within the file's lines.
-    #[test]
-    fn no_text_is_too_strange(text in "([\\[\\]=\".,{}#\n a-z0-9_-]|\\PC){0,200}") {
-        if let Err(faults) = check("f", &text) {
-            let lines = text.matches('\n').count() + 1;
-            prop_assert!(faults.iter().all(|fault| (1..=lines).contains(&fault.line)));
-        }
-    }
-
     /// A key that nobody knows is refused wherever it stands.
     #[test]
     fn unknown_keys_are_refused(key in "[a-z]{1,12}_x", table in 0..TABLES.len()) {

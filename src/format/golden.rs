@@ -2,7 +2,8 @@
 
 use crate::parse::{self, Limits};
 use std::path::PathBuf;
-use tidegate_core::model::Field;
+use tidegate_core::model::{Entry, Field, Markup, Skeleton};
+use url::Url;
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden");
 
@@ -42,10 +43,10 @@ pub fn said(fields: &[Field<'_>]) -> Vec<(String, String)> {
     fields.iter().map(owned).collect()
 }
 
-/// All that is read of a document, after its text where that is made of another one.
-pub fn described(bytes: &[u8]) -> String {
+/// All that is read of a document, which may have an address, after its text where that is made of another one.
+pub fn described(bytes: &[u8], url: Option<&Url>) -> String {
     let decoded = parse::decode(bytes, None, &Limits::default()).unwrap();
-    let feed = parse::document(&decoded.text, None, &Limits::default()).unwrap();
+    let feed = parse::document(&decoded.text, url, &Limits::default()).unwrap();
     let line = |at: usize| feed.text.get(..at).unwrap().matches('\n').count() + 1;
     let mut told = String::new();
     if decoded.text.as_bytes() != bytes {
@@ -54,6 +55,7 @@ pub fn described(bytes: &[u8]) -> String {
     let (format, completeness, flaws) = (feed.format, &feed.completeness, feed.flaws);
     told += &format!("{format:?}, {completeness:?}, {flaws:?}, {:#?}\n", feed.sharing);
     told += &format!("{:#?}\nlists changes: {}\n", feed.head, feed.lists_changes());
+    told += &format!("{:#?}\n", feed.tombstones);
     for warning in decoded.warnings.iter().chain(&feed.warnings) {
         told += &format!("warning at {}: {}\n", warning.offset, warning.message);
     }
@@ -61,12 +63,20 @@ pub fn described(bytes: &[u8]) -> String {
         let markup = parse::own(&feed, entry);
         let again = parse::again(&markup).unwrap();
         assert_eq!(said(&again), said(entry.fields()), "{}", markup.xml);
-        told += &format!("\n=== entry in line {}\n", line(entry.span.start));
-        told += &format!("{:?} {:?} {:?}", entry.native_id, entry.title, entry.link);
-        told += &format!(" {:?} {:?}\n", entry.published, entry.updated);
+        let is_whole = feed.text.get(entry.span.clone()) == Some(&*entry.markup);
+        told += &format!(
+            "\n=== entry in line {}, as it stands there: {is_whole}\n",
+            line(entry.span.start)
+        );
+        let Entry { native_id, id_is_permalink, title, author, link, .. } = entry;
+        told +=
+            &format!("{native_id:?} {title:?} {link:?} {:?} {:?}", entry.published, entry.updated);
+        told += &format!(" by {author:?}, its id is its address: {id_is_permalink}\n");
         let fields = said(entry.fields()).into_iter();
         told.extend(fields.map(|(path, value)| format!("    {path} = {value}\n")));
-        told += &format!("{}\n{:?}\n{:#?}\n", markup.xml, markup.context, entry.sync);
+        let Markup { xml, context, slots, card, .. } = markup;
+        told += &format!("{xml}\n{slots:?}\n{context:?}\n{card:?}\n{:#?}\n", entry.sync);
     }
-    told
+    let Skeleton { text, slots, context, title, .. } = &feed.skeleton;
+    told + &format!("\n=== around them {title:?}\n{text}\n{slots:?}\n{context:?}\n")
 }

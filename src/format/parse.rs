@@ -280,6 +280,7 @@ mod tests {
     use crate::parse::{self, Limits};
     use tidegate_core::model::{Completeness, FeedDocument};
     use tidegate_core::xml::ns::{ATOM, ATOM03};
+    use url::Url;
 
     fn read(text: &str) -> FeedDocument<'_> {
         parse::document(text, None, &Limits::default()).unwrap()
@@ -315,6 +316,23 @@ mod tests {
     }
 
     #[test]
+    fn each_format_is_read_for_all_it_says() {
+        for (name, url) in [
+            ("atom10.xml", "https://harbour.example/feed.atom"),
+            ("atom03.xml", "https://lamps.example/atom.xml"),
+            ("rss20.xml", "https://bread.example/feed.rss"),
+            ("rss091.xml", "https://ads.example/rss"),
+            ("rss10.xml", "https://stars.example/rss"),
+            ("rss090.xml", "https://ports.example/rss"),
+            ("feed11.json", "https://trees.example/feed.json"),
+            ("feed10.json", "https://trees.example/feed.json"),
+        ] {
+            let bytes = std::fs::read(format!("../../tests/fixtures/feeds/{name}")).unwrap();
+            golden::same("parse", name, &golden::described(&bytes, Url::parse(url).ok().as_ref()));
+        }
+    }
+
+    #[test]
     fn every_document_is_read_for_all_it_says() {
         for (folder, documents) in [
             ("others", 3),
@@ -339,7 +357,9 @@ mod tests {
             // An id that stands twice counts for none.
             ("twice", 2),
         ] {
-            golden::each(&format!("reading/{folder}"), documents, golden::described);
+            golden::each(&format!("reading/{folder}"), documents, |bytes| {
+                golden::described(bytes, None)
+            });
         }
     }
 

@@ -116,12 +116,10 @@ pub fn tls(protocols: &[&[u8]]) -> Arc<rustls::ServerConfig> {
     Arc::new(config)
 }
 
-/// Returns the path of that authority's certificate.
 pub fn our_ca() -> PathBuf {
     concat!(env!("CARGO_MANIFEST_DIR"), "/fetch/clients/test-ca.pem").into()
 }
 
-/// Returns settings by which all private addresses may be asked.
 pub fn all_private() -> FetchSettings {
     FetchSettings { allow_private: AllowPrivate::All, ..FetchSettings::default() }
 }
@@ -132,6 +130,17 @@ pub fn response(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     let mut out = format!("{head}connection: close\r\n\r\n").into_bytes();
     out.extend(body);
     out
+}
+
+/// A redirect with this status.
+#[cfg(test)]
+pub fn redirect(status: &str, to: &str) -> Vec<u8> {
+    response(status, &format!("location: {to}\r\n"), b"")
+}
+
+#[cfg(test)]
+pub fn url(text: &str) -> Url {
+    Url::parse(text).unwrap()
 }
 
 #[cfg(test)]
@@ -160,7 +169,6 @@ pub async fn fetch(settings: FetchSettings, request: FetchRequest) -> Result<Fet
     tower::ServiceExt::oneshot(services(settings).unwrap().fetch, request).await
 }
 
-/// Returns the document of an answer.
 #[cfg(test)]
 pub fn document(fetched: &Fetched) -> &FetchedDocument {
     match &fetched.answer {

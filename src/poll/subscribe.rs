@@ -169,9 +169,8 @@ impl EndingCallbacks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::double::{NOW, hub_subscription, name};
     use std::sync::{Arc, Mutex};
-    use tidegate_core::model::testing::{NOW, name};
-    use tidegate_core::websub::{Discovery, subscriber};
     use tidegate_net::fetch::Called;
 
     fn answer(status: u16, body: &'static str, location: Option<&str>) -> Called {
@@ -235,13 +234,6 @@ mod tests {
         assert_eq!(calls.len(), MAX_HUB_REDIRECTS + 1);
     }
 
-    fn subscription(keys: SubscriptionKeys) -> HubSubscription {
-        let hubs = vec!["https://hub.example/".to_owned()];
-        let found = Discovery { hubs, topic: "https://news.example/feed".to_owned() };
-        let callbacks = "https://gateway.example/websub/callback";
-        subscriber::begin(&found, keys, callbacks, None, NOW)
-    }
-
     #[test]
     fn keys_are_long_and_never_the_same_and_never_shown() {
         let feed = name("news");
@@ -250,7 +242,7 @@ mod tests {
         assert!(one.token != other.token && one.secret != other.secret);
         assert_eq!((one.token.len(), one.secret.len()), (32 + ".news".len(), 64));
         assert!(!format!("{one:?}").contains(&one.secret));
-        let subscription = subscription(one.clone());
+        let subscription = hub_subscription("news", one.clone());
         let text = request(&subscription, true).unwrap().write();
         assert_eq!(HubRequest::read(text.as_bytes()), Ok(request(&subscription, true).unwrap()));
         assert!(text.contains(&one.token) && text.contains("hub.lease_seconds=864000"), "{text}");
@@ -263,7 +255,7 @@ mod tests {
         let feed = name("news");
         for (secret, is_believed) in [("", true), ("hush", false)] {
             let keys = SubscriptionKeys { token: "token".to_owned(), secret: secret.to_owned() };
-            let subscription = Some(Box::new(subscription(keys)));
+            let subscription = Some(Box::new(hub_subscription("news", keys)));
             let state = PollState { subscription, ..PollState::new(&feed, "") };
             let secret = find_secret(&state, "token").unwrap();
             assert_eq!(secret.is_none(), is_believed);

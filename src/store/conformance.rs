@@ -3,15 +3,11 @@
 mod admin;
 pub(crate) mod archives;
 pub(crate) mod carry;
-mod cases;
-mod histories;
 mod incarnations;
 mod ledger;
-mod limits;
 pub(crate) mod make;
 mod model;
 mod past;
-mod pinned_reader;
 mod retention;
 pub(crate) mod subscriptions;
 mod together;

@@ -93,10 +93,7 @@ pub(super) fn surplus<K: Copy>(
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    fn at(seconds: i64) -> Time {
-        Time::from_unix(seconds)
-    }
+    use tidegate_core::model::testing::at;
 
     fn line(item: char, times: &[i64], retention: &Retention) -> PastLine<(char, i64)> {
         let entries = times.iter().map(|t| PastEntry { key: (item, *t), from: at(*t), size: 10 });

@@ -3,9 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 use super::{
-    Absence, Change, Count, Doubts, Evidence, FeedName, FeedRecord, FeedSource, FeedState, History,
-    Hold, IndexUpdate, Interruption, Interruptions, ItemStatus, LedgerEntry, Markup, Noise, Origin,
-    Revision, Stamp, SyncId, Tick, Time, Update,
+    Absence, Change, Context, Count, Doubts, Event, EventKind, Evidence, FeedName, FeedRecord,
+    FeedSource, FeedState, Format, History, Hold, IndexUpdate, Interruption, Interruptions,
+    ItemStatus, LedgerEntry, Markup, Noise, Origin, Revision, Skeleton, SkeletonSlots, Stamp,
+    SyncId, Tick, Time, Update,
 };
 
 /// When most tests begin: Friday, 20 November 2026, 16:20:05.
@@ -33,6 +34,18 @@ pub fn record(feed: &str) -> FeedRecord {
     FeedRecord::new(name(feed), format!("http://{feed}.example/feed"), FeedSource::Api)
 }
 
+/// Nothing around the entries, but a title.
+pub fn skeleton(format: Format, title: &str) -> Skeleton {
+    Skeleton {
+        format,
+        text: String::new(),
+        slots: SkeletonSlots::default(),
+        context: Context::default(),
+        title: title.to_owned(),
+        link: None,
+    }
+}
+
 /// The hold of an empty document that was seen once.
 pub fn hold(since: Time) -> Hold {
     Hold {
@@ -46,6 +59,21 @@ pub fn hold(since: Time) -> Hold {
         source: 0,
         kept: 0,
         decision: None,
+    }
+}
+
+/// An event of the item `here.x`.
+pub fn event(kind: EventKind, tick: Option<Tick>) -> Event {
+    Event {
+        kind,
+        id: SyncId::new("here.x").unwrap(),
+        native_id: "x".into(),
+        old_native_id: None,
+        title: "X".into(),
+        tick,
+        reason: "because".into(),
+        at: NOW,
+        seen_gone: None,
     }
 }
 

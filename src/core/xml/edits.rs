@@ -30,7 +30,7 @@ impl Edits {
         let mut kept: Vec<Edit> = Vec::with_capacity(list.len());
         let mut reached = span.start;
         for edit in list {
-            if edit.range.end > span.end || edit.range.start < span.start {
+            if edit.range.end > span.end {
                 continue;
             }
             if edit.range.start >= reached {
@@ -87,24 +87,20 @@ impl Edits {
 mod tests {
     use super::*;
 
-    fn edit(range: Range<usize>, with: &'static str) -> Edit {
-        Edit { range, with: Cow::Borrowed(with) }
-    }
-
     #[test]
     fn applies_in_order_and_the_outer_wins() {
-        let text = "0123456789";
-        let edits = Edits::new(
-            1..9,
-            vec![
-                edit(7..7, "+"),
-                edit(2..5, ""),
-                edit(3..4, "x"),
-                edit(2..2, "<"),
-                edit(0..3, "!"),
-            ],
-        );
-        assert_eq!(edits.apply(text), "1<56+78");
+        let list = [
+            (7..7, "+"),
+            (2..4, "x"),
+            (2..5, ""),
+            (3..4, "x"),
+            (2..2, "<"),
+            (0..3, "!"),
+            (8..10, "!"),
+        ];
+        let list = list.map(|(range, with)| Edit { range, with: Cow::Borrowed(with) });
+        let edits = Edits::new(1..9, list.into());
+        assert_eq!(edits.apply("0123456789"), "1<56+78");
         assert_eq!(edits.before(2), 1);
         assert_eq!(edits.behind(2), 2);
         assert_eq!(edits.before(5), 2);

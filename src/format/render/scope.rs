@@ -115,22 +115,3 @@ pub fn borrow(bindings: &[(String, String)]) -> impl Iterator<Item = (&str, &str
 pub fn base_of<'a>(context: &'a Context, addresses: &'a Addresses) -> &'a str {
     context.base.as_deref().unwrap_or(&addresses.upstream)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SSE: &str = sx::namespace(Dialect::Sse);
-
-    #[test]
-    fn a_publishers_binding_is_used_or_avoided() {
-        let bindings = [("sx", "urn:other"), ("sx1", "urn:more"), ("a", ATOM), ("", ATOM)];
-        let namespaces = bindings.map(|(prefix, name)| (prefix.to_owned(), name.to_owned()));
-        let context = Context { namespaces: namespaces.into(), ..Context::default() };
-        let none = Extensions { has_tombstones: false, has_history: false };
-        let prefixes = Prefixes::choose(&context, Family::Rss, Dialect::Sse, none);
-        assert_eq!(prefixes.sharing, "sx2");
-        assert_eq!(prefixes.atom.as_deref(), Some("a"));
-        assert_eq!(prefixes.declarations, [("sx2".to_owned(), SSE)]);
-    }
-}

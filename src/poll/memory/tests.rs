@@ -69,7 +69,7 @@ fn where_a_feed_is_redirected_to_is_asked_directly_for_a_day() {
 fn a_date_that_the_document_disproves_is_no_validator() {
     let old = "Thu, 01 Jan 1970 00:00:00 GMT";
     let at = |text: &str| Fetched {
-        answer: gateway::whole_document("", PRINTS),
+        answer: FetchAnswer::Document(gateway::document("", PRINTS)),
         validators: Validators { last_modified: Some(text.into()), ..Validators::default() },
         ..fetched()
     };

@@ -1,12 +1,12 @@
 use super::*;
 use crate::memory::FeedMemory;
 use crate::permits::LARGE_ENTRIES;
-use crate::testing::double::{NOW, name, poller_config, record, store_of};
+use crate::testing::double::{NOW, hub_subscription, name, poller_config, record, store_of};
 use crate::testing::gateway::{Gateway, Publisher};
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{Format, Snapshot, SubscriptionKeys};
-use tidegate_core::websub::{Discovery, Secret};
+use tidegate_core::websub::Secret;
 use tokio::time::timeout;
 
 /// The polling task is busy, and the queue holds one command.
@@ -21,10 +21,8 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
     let poller = Poller { commands, context: Arc::clone(&context) };
     for (feed, secret) in [("ash", "secret"), ("birch", "secret"), ("unsigned", "")] {
         let keys = SubscriptionKeys { token: format!("token.{feed}"), secret: secret.to_owned() };
-        let found = Discovery { hubs: vec!["http://h.example/".into()], topic: "t".to_owned() };
         let mut memory = FeedMemory::new(&record(feed), NOW);
-        let subscription = subscriber::begin(&found, keys, "http://g.example", None, NOW);
-        memory.state.subscription = Some(Box::new(subscription));
+        memory.state.subscription = Some(Box::new(hub_subscription(feed, keys)));
         context.table.insert(Arc::new(record(feed)), memory).lock().live.since = Some(NOW);
     }
     let signature = Secret::new("secret").unwrap().sign(b"news");

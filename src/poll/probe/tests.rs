@@ -1,6 +1,7 @@
 use super::*;
 use std::sync::Mutex;
 use tidegate_core::model::SyncId;
+use tidegate_core::model::testing::{at, name};
 use tidegate_judge::probe::ProbeScope;
 use tidegate_net::fetch::{Called, FetchError, LeadScope};
 use tokio::time::timeout;
@@ -169,10 +170,6 @@ async fn a_round_has_its_time() {
     assert_eq!(site.asked(), ["HEAD /listed", "HEAD /made-up", "GET /made-up"]);
 }
 
-fn at(seconds: i64) -> Time {
-    Time::from_unix(seconds)
-}
-
 #[test]
 fn a_few_within_any_hour() {
     let (mut all, of) = (Allowances::default(), AskedOf::Host("one".to_owned()));
@@ -190,8 +187,7 @@ fn a_few_within_any_hour() {
 #[test]
 fn hosts_have_their_own_and_are_forgotten() {
     let mut all = Allowances::default();
-    let feed = |name: &str| FeedName::new(name).unwrap();
-    let (a, b) = (feed("a"), feed("b"));
+    let (a, b) = (name("a"), name("b"));
     let mut take = |feed, host, probing, now| all.take((feed, host), probing, 10, at(now));
     assert_eq!(take(&a, "one", Probing::All, 0), 10);
     assert_eq!(take(&b, "one", Probing::All, 20), 2);
@@ -200,10 +196,10 @@ fn hosts_have_their_own_and_are_forgotten() {
     all.exhaust(&b, "two", at(30));
     assert_eq!(all.take((&a, "two"), Probing::All, 10, at(40)), 0);
     assert_eq!(all.room_of_feed(&b, Probing::All, at(40)), 0);
-    assert_eq!(all.room_of_feed(&feed("c"), Probing::All, at(40)), FEED_ASKS_PER_HOUR);
-    assert_eq!(all.room_of_feed(&feed("c"), Probing::Doubts, at(40)), 1);
-    assert_eq!(all.room_of_feed(&feed("c"), Probing::Doubts, at(3639)), 0);
-    assert_eq!(all.room_of_feed(&feed("c"), Probing::Off, at(3640)), 0);
+    assert_eq!(all.room_of_feed(&name("c"), Probing::All, at(40)), FEED_ASKS_PER_HOUR);
+    assert_eq!(all.room_of_feed(&name("c"), Probing::Doubts, at(40)), 1);
+    assert_eq!(all.room_of_feed(&name("c"), Probing::Doubts, at(3639)), 0);
+    assert_eq!(all.room_of_feed(&name("c"), Probing::Off, at(3640)), 0);
     assert_eq!(all.room(&AskedOf::Host("one".to_owned()), 1, at(7300)), 1);
     assert!(all.0.is_empty());
 }

@@ -1,16 +1,12 @@
 use super::*;
+use crate::testing::double::{NOW, name as feed_name};
 use crate::testing::gateway::{fetched, status_error, whole_document};
-use tidegate_core::model::BodyPrints;
 use tidegate_net::fetch::Fetched;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
 const LEAST: Duration = Duration::from_secs(300);
 const DOCUMENT: &str = "http://a.example/sup.json";
-
-fn feed(name: &str) -> FeedName {
-    FeedName::new(name).unwrap()
-}
 
 fn id(name: &str) -> SupId {
     SupId::new(name).unwrap()
@@ -36,14 +32,14 @@ impl Fixture {
         let feeds = feeds.iter().map(|name| {
             let announcement = SupAnnouncement { document: DOCUMENT.to_owned(), id: id(name) };
             let named = (announcement, LeadScope::default());
-            let followed = documents.follow(&feed(name), None, named, |_, shared| {
+            let followed = documents.follow(&feed_name(name), None, named, |_, shared| {
                 source = shared;
                 idle_task()
             });
             ((*name).to_owned(), followed.unwrap())
         });
         let feeds = feeds.collect();
-        Self { source, feeds, wait: 0, time: Time::from_unix(1_795_191_605) }
+        Self { source, feeds, wait: 0, time: NOW }
     }
 
     /// Lets the pause pass and applies the result of a reading. Returns the feeds to poll.
@@ -155,10 +151,15 @@ async fn a_document_without_feeds_is_forgotten_and_there_are_only_so_many() {
     let (mut documents, mut begun) = (FollowedDocuments::default(), Vec::new());
     let mut follow = |name: &str, document: &str, before| {
         let announcement = SupAnnouncement { document: document.to_owned(), id: id("x") };
-        documents.follow(&feed(name), before, (announcement, LeadScope::default()), |it, source| {
-            begun.push((it.request.url, source));
-            idle_task()
-        })
+        documents.follow(
+            &feed_name(name),
+            before,
+            (announcement, LeadScope::default()),
+            |it, source| {
+                begun.push((it.request.url, source));
+                idle_task()
+            },
+        )
     };
     let (a, b) = (follow("a", DOCUMENT, None), follow("b", DOCUMENT, None));
     let a = follow("a", DOCUMENT, a);
@@ -208,13 +209,11 @@ async fn reading_has_a_limit_however_many_documents_it_leads_to() {
 
 /// Creates a document of an interval within these minutes, with a longer one elsewhere.
 fn document(period: u32, (since, updated): (usize, usize), updates: &str) -> FetchAnswer {
-    let text = format!(
+    whole_document(format!(
         "{{\"period\":{period},\"since_time\":\"2026-11-20T16:0{since}:05Z\",\
          \"updated_time\":\"2026-11-20T16:0{updated}:59Z\",\"updates\":[{updates}],\
          \"available_periods\":{{\"50\":\"{DOCUMENT}\",\"90\":\"http://c.example/\"}}}}"
-    );
-    let print = xxhash_rust::xxh3::xxh3_128(text.as_bytes());
-    whole_document(text, BodyPrints { wire: print, body: print })
+    ))
 }
 
 /// Reading a document of a million feeds costs only as much as the feeds polled here. The feed that names a document

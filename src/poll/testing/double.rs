@@ -5,12 +5,14 @@ mod judge;
 pub use judge::JudgeDouble;
 pub use tidegate_store::testing::{ScriptedStore, StoreFault};
 
+use crate::testing::idle::CALLBACKS;
 use crate::{Bounds, HostQueue, HostRules, PollSettings, PollerConfig};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::clock::{Clock, ManualClock};
-pub use tidegate_core::model::testing::{NOW, hold, name, record};
+pub use tidegate_core::model::testing::{NOW, event, hold, name, record};
 use tidegate_core::model::*;
+use tidegate_core::websub::{Discovery, subscriber};
 use tidegate_judge::archive;
 use tidegate_net::fetch::Services;
 use tidegate_store::Store;
@@ -39,7 +41,6 @@ impl Default for PollSettings {
     }
 }
 
-/// Returns what polling needs, with a scripted judge.
 pub fn poller_config(
     store: Arc<Store>,
     clock: &Arc<dyn Clock>,
@@ -57,6 +58,13 @@ pub fn poller_config(
     }
 }
 
+/// A subscription of a feed to the hub that its document names, which was not asked yet.
+pub fn hub_subscription(feed: &str, keys: SubscriptionKeys) -> HubSubscription {
+    let hubs = vec!["https://hub.example/".to_owned()];
+    let found = Discovery { hubs, topic: record(feed).url };
+    subscriber::begin(&found, keys, CALLBACKS, None, NOW)
+}
+
 pub fn state(base: Option<&Snapshot>, prints: BodyPrints, now: Time) -> FeedState {
     let tick = Tick::next(now, base.and_then(|base| base.state.tick));
     FeedState {
@@ -68,19 +76,5 @@ pub fn state(base: Option<&Snapshot>, prints: BodyPrints, now: Time) -> FeedStat
         current: 1,
         living: 1,
         ..FeedState::untouched(Format::Atom10, now)
-    }
-}
-
-pub fn event(kind: EventKind, tick: Option<Tick>) -> Event {
-    Event {
-        kind,
-        id: SyncId::new("here.x").unwrap(),
-        native_id: "x".into(),
-        old_native_id: None,
-        title: "X".into(),
-        tick,
-        reason: "because".into(),
-        at: NOW,
-        seen_gone: None,
     }
 }

@@ -128,14 +128,14 @@ pub const fn status_error(code: u16, retry_after: Option<Duration>) -> FetchErro
     FetchError::Status { code, retry_after, redirected_to: None, says: None }
 }
 
-/// Creates a document of an address that is set later.
 pub fn document(bytes: impl Into<Bytes>, prints: BodyPrints) -> FetchedDocument {
     let (bytes, content_type, url) = (bytes.into(), None, String::new());
     FetchedDocument { bytes, content_type, url, prints, delta: false }
 }
 
-pub fn whole_document(bytes: impl Into<Bytes>, prints: BodyPrints) -> FetchAnswer {
-    FetchAnswer::Document(document(bytes, prints))
+pub fn whole_document(text: String) -> FetchAnswer {
+    let print = xxh3_128(text.as_bytes());
+    FetchAnswer::Document(document(text, BodyPrints { wire: print, body: print }))
 }
 
 /// Creates a successful answer of `url` without any metadata.
@@ -177,7 +177,6 @@ impl Gateway {
         Self::with_client(store, publisher, publisher.services()).await
     }
 
-    /// Starts a gateway `seconds` after [`NOW`].
     pub async fn start_later(
         store: &Arc<ScriptedStore>,
         publisher: &Arc<Publisher>,

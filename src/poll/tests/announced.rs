@@ -2,7 +2,6 @@
 
 use super::*;
 use std::sync::Mutex;
-use tidegate_core::model::BodyPrints;
 use tidegate_core::sup::in_header;
 use tidegate_net::fetch::Fetched;
 
@@ -30,12 +29,13 @@ impl Script {
         let since = updated.minus(Duration::from_secs(90));
         let listed = self.update.lock().unwrap().take();
         let listed = listed.map(|update| format!("[\"news\",\"{update}\"]")).unwrap_or_default();
-        let text = format!(
-            "{{\"period\":60,\"since_time\":\"{since}\",\"updated_time\":\"{updated}\",\
+        fetched(
+            SUP,
+            whole_document(format!(
+                "{{\"period\":60,\"since_time\":\"{since}\",\"updated_time\":\"{updated}\",\
              \"updates\":[{listed}]}}"
-        );
-        let prints = BodyPrints { wire: u128::from(*asked), body: u128::from(*asked) };
-        fetched(SUP, whole_document(text, prints))
+            )),
+        )
     }
 }
 

@@ -40,12 +40,10 @@ async fn start(
     Gateway::with_parts(store, publisher, services, later(seconds), reached).await
 }
 
-/// Starts a gateway whose hub is due after `seconds`.
 async fn asking_after(seconds: u64) -> (Gateway, Asked) {
     let store = store_of(&["news"]);
     let (mut state, _) = ownership::subscribed("news");
     let subscription = state.subscription.as_mut().unwrap();
-    subscription.callbacks = CALLBACKS.to_owned();
     (subscription.standing, subscription.next) = (SubscriptionStanding::Waiting, later(seconds));
     store.set_poll(&state);
     // The feed's poll never ends, so that it reports nothing about hubs.
@@ -115,7 +113,6 @@ impl Subscribed {
         self.gateway.poller.pushed(&self.token, Some(signature), body).await
     }
 
-    /// Returns the bodies of the requests to the hub.
     fn requests(&self) -> Vec<String> {
         let text = |it: &CallRequest| String::from_utf8(it.sent.body.to_vec()).unwrap();
         self.asked.lock().unwrap().iter().map(text).collect()

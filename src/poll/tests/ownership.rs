@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing::owners::{gateway, live};
 use tidegate_core::model::{PollState, SubscriptionStanding};
-use tidegate_core::websub::{Discovery, Intent, Secret, Verification, subscriber};
+use tidegate_core::websub::{Intent, Secret, Verification};
 use tidegate_store::Gateways;
 
 const FEEDS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
@@ -161,10 +161,7 @@ async fn a_gateway_that_is_not_known_to_live_polls_nothing() {
 pub(super) fn subscribed(feed: &str) -> (PollState, String) {
     let keys = crate::subscribe::mint(&name(feed)).unwrap();
     let token = keys.token.clone();
-    let hubs = vec!["https://hub.example/".to_owned()];
-    let found = Discovery { hubs, topic: record(feed).url };
-    let callbacks = "https://here.example/websub/callback";
-    let mut subscription = subscriber::begin(&found, keys, callbacks, Some(NOW), NOW);
+    let mut subscription = hub_subscription(feed, keys);
     (subscription.standing, subscription.next) = (SubscriptionStanding::Asked, later(600));
     let state = PollState::new(&name(feed), &record(feed).url);
     (PollState { subscription: Some(Box::new(subscription)), ..state }, token)

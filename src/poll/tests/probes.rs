@@ -3,12 +3,9 @@
 use super::*;
 use std::fmt::Write as _;
 use std::sync::Mutex;
-use tidegate_core::model::{
-    BodyPrints, FeedAccess, FeedOptions, Login, Probing, SecretSource, SecretText,
-};
+use tidegate_core::model::{FeedAccess, FeedOptions, Login, Probing, SecretSource, SecretText};
 use tidegate_net::fetch::{Call, CallRequest, Called, LeadScope, Services};
 use tokio::sync::Semaphore;
-use xxhash_rust::xxh3::xxh3_128;
 
 /// A site with feeds and a page for each of their items.
 struct Site {
@@ -76,9 +73,7 @@ async fn start(feeds: &[&str], pages: usize) -> (Gateway, Arc<Site>) {
     let services = publisher.services_by(move |_, request| {
         let feed = request.url.split('/').nth(3).unwrap();
         let text = document(feed, polled.lists_all.lock().unwrap().clone()?);
-        let print = xxh3_128(text.as_bytes());
-        let answer = whole_document(text, BodyPrints { wire: print, body: print });
-        Ok(fetched(&request.url, answer))
+        Ok(fetched(&request.url, whole_document(text)))
     });
     let call = Call::new(tower::service_fn(move |request| {
         let site = Arc::clone(&asked);

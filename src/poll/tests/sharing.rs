@@ -1,10 +1,9 @@
 //! What a document whose publisher shares its items leads to: its complete feed, and items in this gateway's name.
 
 use super::*;
-use tidegate_core::model::{BodyPrints, FeedState, Format, SyncId};
+use tidegate_core::model::{FeedState, Format, SyncId};
 use tidegate_net::fetch::{FetchAnswer, LeadScope};
 use url::Url;
-use xxhash_rust::xxh3::xxh3_128;
 
 const COMPLETE: &str = "http://news.example/all";
 
@@ -17,13 +16,11 @@ fn document(sharing: &str, items: &[(&str, &str)]) -> FetchAnswer {
              <title>{id}</title><updated>2026-01-01T00:00:00Z</updated></entry>"
         )
     };
-    let text = format!(
+    whole_document(format!(
         "<feed xmlns=\"http://www.w3.org/2005/Atom\" xmlns:sx=\"http://www.microsoft.com/schemas/sse\">\
          <title>List</title><id>urn:list</id><updated>2026-01-01T00:00:00Z</updated>{sharing}{}</feed>",
         items.iter().map(entry).collect::<String>()
-    );
-    let print = xxh3_128(text.as_bytes());
-    whole_document(text, BodyPrints { wire: print, body: print })
+    ))
 }
 
 /// Polls `news`, whose document names [`COMPLETE`] and lists `items` of it, by the judge of a running gateway.

@@ -4,20 +4,9 @@ pub(super) use super::{StoreFixture, on_every_store};
 use crate::record::specimen::specimen;
 pub(crate) use crate::*;
 use std::collections::HashMap;
+use tidegate_core::model::testing;
+pub(crate) use tidegate_core::model::testing::{at as time, name as feed, record, tick};
 pub(crate) use tidegate_core::model::*;
-
-/// A time some seconds after the start of the tests.
-pub(crate) fn time(seconds: i64) -> Time {
-    Time::from_unix(1_795_191_605 + seconds)
-}
-
-pub(crate) fn tick(seconds: i64) -> Tick {
-    Tick::at(time(seconds))
-}
-
-pub(crate) fn feed(name: &str) -> FeedName {
-    FeedName::new(name).unwrap()
-}
 
 pub(crate) fn id(text: &str) -> SyncId {
     SyncId::new(text).unwrap()
@@ -38,14 +27,7 @@ pub(crate) fn markup(text: &str) -> Markup {
 }
 
 pub(crate) fn skeleton(text: &str) -> Skeleton {
-    Skeleton {
-        format: Format::Atom10,
-        text: text.to_owned(),
-        slots: SkeletonSlots::default(),
-        context: Context::default(),
-        title: "feed".to_owned(),
-        link: None,
-    }
+    Skeleton { text: text.to_owned(), ..testing::skeleton(Format::Atom10, "feed") }
 }
 
 pub(crate) fn state() -> FeedState {
@@ -73,24 +55,16 @@ pub(crate) fn known(name: &str, updates: u32, tick: Tick) -> LedgerEntry {
 
 pub(crate) fn event(name: &str, tick: Option<Tick>) -> Event {
     Event {
-        kind: EventKind::Updated,
         id: id(name),
         native_id: format!("urn:{name}"),
-        old_native_id: None,
         title: name.to_owned(),
-        tick,
         reason: "a test".to_owned(),
-        at: time(0),
-        seen_gone: None,
+        ..testing::event(EventKind::Updated, tick)
     }
 }
 
 pub(crate) fn poll_state(name: &str) -> PollState {
     PollState { feed: feed(name), url: format!("https://example.org/{name}"), ..specimen(1) }
-}
-
-pub(crate) fn record(name: &str) -> FeedRecord {
-    FeedRecord::new(feed(name), format!("https://example.org/{name}"), FeedSource::Api)
 }
 
 pub(super) fn ids(view: &View) -> Vec<&str> {

@@ -1,13 +1,15 @@
-//! Random histories against the simplest store that can be written down: the list of the changes
-//! that were accepted, folded anew for every question.
+//! Random histories on every store: it agrees with the simplest store that can be written down, the list of the changes
+//! that were accepted, folded anew for every question; and copies of it answer alike. On PostgreSQL where there is one
+//! ([`crate::postgres`]).
 
 mod history;
 
 use self::history::FeedHistory;
-use super::StoreFixture;
+use super::EngineKind::{self, Disk, Memory, Postgres};
+use super::carry::there_and_back;
 use super::make::*;
-use super::pinned_reader::PinnedReader;
 use crate::record::specimen::specimen;
+use crate::testing::is_tested;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -46,7 +48,7 @@ enum Holding {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct CommitStep {
+struct CommitStep {
     feed: usize,
     acts: Vec<(usize, Act)>,
     order: Option<Vec<usize>>,
@@ -56,7 +58,7 @@ pub(super) struct CommitStep {
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Step {
+enum Step {
     Commit(CommitStep),
     Checkpoint {
         feed: usize,
@@ -77,7 +79,7 @@ pub(super) enum Step {
     Reopen,
 }
 
-pub(super) fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = Step> {
     let act = prop_oneof![
         4 => prop_oneof![9 => 0..300usize, 1 => 6_990..30_000usize].prop_map(Act::Version),
         1 => Just(Act::Tombstone),
@@ -133,14 +135,14 @@ fn seal(change: &mut Change, mut ledger: HashMap<SyncId, LedgerEntry>) {
 }
 
 #[derive(Default)]
-pub(super) struct Model {
+struct Model {
     feeds: BTreeMap<FeedName, FeedHistory>,
     records: BTreeMap<FeedName, FeedRecord>,
     polls: BTreeMap<FeedName, PollState>,
     log: Vec<LoggedChange>,
     seconds: i64,
     /// How often the store was opened again.
-    pub(super) opening: u32,
+    opening: u32,
 }
 
 impl Model {
@@ -264,16 +266,12 @@ impl Model {
         }
     }
 
-    pub(super) async fn agrees_with(&self, store: &Store) {
+    async fn agrees_with(&self, store: &Store) {
         self.agrees_on(store, &FEEDS).await;
     }
 
     /// Takes these steps in the store and in the model, which agree after each of them.
-    pub(super) async fn follow(
-        &mut self,
-        mut fixture: StoreFixture,
-        steps: Vec<Step>,
-    ) -> StoreFixture {
+    async fn follow(&mut self, mut fixture: StoreFixture, steps: Vec<Step>) -> StoreFixture {
         let mut readers: VecDeque<PinnedReader> = VecDeque::new();
         for step in steps {
             let store = fixture.store();
@@ -344,4 +342,94 @@ impl Model {
         self.agrees_with(&fixture.store()).await;
         fixture
     }
+}
+
+/// A pinned feed, with its content as first read; none once it was purged.
+struct PinnedReader {
+    feed: FeedName,
+    reader: PinnedFeed,
+    seen: [Option<View>; 2],
+    ledger: Option<Snapshot>,
+}
+
+impl PinnedReader {
+    async fn new(store: &Store, feed: FeedName) -> Option<Self> {
+        let reader = store.pin(&feed).await.unwrap()?;
+        let (seen, ledger) = Self::read(&reader).await;
+        assert_eq!(Some(reader.state()), store.state(&feed).await.unwrap().as_ref());
+        Some(Self { feed, reader, seen, ledger })
+    }
+
+    async fn read(reader: &PinnedFeed) -> ([Option<View>; 2], Option<Snapshot>) {
+        let all = reader.view(Select::All).await.unwrap();
+        let current = reader.view(Select::Current).await.unwrap();
+        ([all, current], reader.snapshot().await.unwrap())
+    }
+
+    /// Later commits are not seen: the content is the same, or outdated.
+    async fn sees_the_same(&self) {
+        let outdated = |error: StoreError| assert!(matches!(error, StoreError::Outdated));
+        for (select, seen) in [Select::All, Select::Current].into_iter().zip(&self.seen) {
+            match self.reader.view(select).await {
+                Ok(view) => assert_eq!(&view, seen),
+                Err(error) => outdated(error),
+            }
+        }
+        match self.reader.snapshot().await {
+            Ok(ledger) => assert_eq!(ledger, self.ledger),
+            Err(error) => outdated(error),
+        }
+    }
+}
+
+/// How many cases of at most how many steps.
+macro_rules! histories {
+    ($($name:ident $cases:literal $steps:literal $check:expr;)+) => {
+        $(
+            proptest! {
+                #![proptest_config(ProptestConfig { cases: $cases, ..ProptestConfig::default() })]
+                #[test]
+                fn $name(steps in vec(step(), 1..$steps)) {
+                    ($check)(steps);
+                }
+            }
+        )+
+    };
+}
+
+histories! {
+    the_model_agrees_in_memory 128 40 |steps| run(Memory, steps);
+    the_model_agrees_on_disk 24 30 |steps| run(Disk, steps);
+    the_model_agrees_on_postgres 8 30 |steps| if is_tested() {
+        run(Postgres, steps);
+    };
+    copies_in_memory_answer_alike 10 30 |steps| go_on_in_copy(Disk, Memory, steps);
+    copies_on_disk_answer_alike 10 30 |steps| go_on_in_copy(Memory, Disk, steps);
+    copies_on_postgres_answer_alike 8 20 |steps: Vec<_>| if is_tested() {
+        go_on_in_copy(Postgres, Disk, steps.clone());
+        go_on_in_copy(Disk, Postgres, steps.clone());
+        go_on_in_copy(Memory, Postgres, steps);
+    };
+}
+
+fn block_on(work: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    runtime.unwrap().block_on(work);
+}
+
+fn run(kind: EngineKind, steps: Vec<Step>) {
+    block_on(async { drop(Model::default().follow(StoreFixture::new(kind), steps).await) });
+}
+
+/// A copy answers alike, and goes on as the store would have.
+fn go_on_in_copy(from: EngineKind, to: EngineKind, mut steps: Vec<Step>) {
+    let later = steps.split_off(steps.len() / 2);
+    block_on(async {
+        let mut model = Model::default();
+        let fixture = model.follow(StoreFixture::new(from), steps).await;
+        let copied = there_and_back(&fixture, to).await;
+        model.agrees_with(&copied.store()).await;
+        model.opening += 1;
+        model.follow(copied, later).await;
+    });
 }

@@ -37,7 +37,7 @@ fn open_with(
     super::StoreOpener { folder, wrap, pauses }.open(OpenRequest::default(), clock())
 }
 
-fn clock() -> Arc<ManualClock> {
+pub(crate) fn clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)))
 }
 

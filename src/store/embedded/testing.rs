@@ -171,15 +171,17 @@ impl ScriptedStore {
         reads.iter().filter(|(read, key)| is_of(read, key)).count()
     }
 
-    /// The feeds of which entries of a class were read, in turn, since this was asked last.
-    pub fn take_reads(&self, class: &str) -> Vec<FeedName> {
+    /// The feeds of which entries of a class were read since this was asked last, by name.
+    pub fn take_reads(&self, class: &str) -> Vec<String> {
         let mut reads = self.script.reads.lock().unwrap();
         let of = reads.extract_if(.., |(read, _)| read.name() == class);
         let name = |key: &[u8]| {
             let end = key.iter().position(|byte| *byte == 0)?;
-            keys::feed_name(key.get(..=end)?)
+            Some(keys::feed_name(key.get(..=end)?)?.to_string())
         };
-        of.filter_map(|(_, key)| name(&key)).collect()
+        let mut feeds: Vec<String> = of.filter_map(|(_, key)| name(&key)).collect();
+        feeds.sort();
+        feeds
     }
 
     pub fn writes_of(&self, class: &str) -> usize {

@@ -6,19 +6,11 @@ use super::feed_writer::FeedWriter;
 use super::testing::{ScriptedStore, StoreFault};
 use super::*;
 use crate::conformance::make::{self, Draft, edit};
+use crate::disk::faults::{clock, open};
 use crate::engine::{Class, Writes};
 use crate::purge_mark::PurgeMark;
 use crate::{CommitError, Select, Store};
 use std::time::Duration;
-use tidegate_core::clock::ManualClock;
-
-fn clock() -> Arc<ManualClock> {
-    Arc::new(ManualClock::at(make::time(0)))
-}
-
-fn open(folder: &std::path::Path) -> Store {
-    Store::on_disk(folder, EndpointId::own("gate.example").ok(), clock()).unwrap()
-}
 
 impl Store {
     /// How many requests wait for the committer's thread.
@@ -38,7 +30,7 @@ async fn at_once<T>(work: impl Future<Output = T>) -> T {
 #[tokio::test]
 async fn a_purge_that_was_cut_off_is_finished_at_the_next_start() {
     let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path());
+    let store = open(folder.path()).unwrap();
     let feed = make::feed("news");
     edit(&store, 1).await.item("a", "A").order(&["a"]).commit(&store).await;
     let state = store.state(&feed).await.unwrap().unwrap();
@@ -48,7 +40,7 @@ async fn a_purge_that_was_cut_off_is_finished_at_the_next_start() {
     drop(records);
     store.close().await.unwrap();
 
-    let store = open(folder.path());
+    let store = open(folder.path()).unwrap();
     assert!(store.state(&feed).await.unwrap().is_none());
     let records = store.inner.opened().unwrap().records;
     for class in Class::ALL {
@@ -103,7 +95,7 @@ async fn a_purge_waits_for_what_its_mark_is_made_of_unless_that_is_damaged() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_waits_for_what_others_hold() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Arc::new(open(folder.path()));
+    let store = Arc::new(open(folder.path()).unwrap());
     let [shut, other] = ["shut", "open"].map(make::feed);
     for feed in [&shut, &other] {
         let draft = Draft::on(&store, feed.as_str(), 1).await.item("a", "A").item("b", "B");
@@ -176,7 +168,7 @@ async fn a_large_change_breaks_off_where_space_gets_low() {
         let free = looks.fetch_sub(100 << 20, Ordering::SeqCst);
         Ok(MeasuredSpace { free, total: 1 << 40 })
     });
-    let store = open(folder.path()).with_space(Arc::new(space));
+    let store = open(folder.path()).unwrap().with_space(Arc::new(space));
     let feed = make::feed("news");
     edit(&store, 1).await.item("a", "one").commit(&store).await;
     let before = store.view(&feed, Select::All).await.unwrap();
@@ -191,7 +183,7 @@ async fn a_large_change_breaks_off_where_space_gets_low() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_can_be_closed_while_a_large_change_is_written() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Arc::new(open(folder.path()));
+    let store = Arc::new(open(folder.path()).unwrap());
     let names: Vec<String> = (0..3000).map(|item| format!("item-{item:04}")).collect();
     let change = edit(&store, 1).await.items(&names, "one").done();
     let writing = Arc::clone(&store);
@@ -207,7 +199,7 @@ async fn a_store_can_be_closed_while_a_large_change_is_written() {
 #[tokio::test]
 async fn a_portion_of_a_view_is_bounded_by_the_bytes_of_its_items() {
     let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path());
+    let store = open(folder.path()).unwrap();
     let (text, names) = ("a".repeat(3 << 20), ["a", "b", "c"]);
     edit(&store, 1).await.items(names, &text).order(&names).commit(&store).await;
     let reader = store.pin(&make::feed("news")).await.unwrap().unwrap();

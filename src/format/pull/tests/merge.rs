@@ -36,7 +36,7 @@ fn rss(items: &str) -> String {
 /// What comes of each pair of feeds, which is the same when it is merged once more, or why nothing does.
 #[test]
 fn every_pair_is_merged_or_refused_as_it_was() {
-    golden::each("merge", 40, |pair| {
+    golden::each("merge", 41, |pair| {
         let (local, incoming) = golden::pair(pair, "incoming");
         match printed_with_warnings(local, incoming) {
             Ok((merged, warned)) => {

@@ -2,14 +2,11 @@ use super::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use tidegate_core::model::{ArchiveId, ItemStatus, Time};
-
-fn tick(seconds: i64) -> Tick {
-    Tick::at(Time::from_unix(seconds))
-}
+use tidegate_core::model::testing::{self, tick};
+use tidegate_core::model::{ArchiveId, ItemStatus};
 
 fn known(name: &str, at: i64, deleted: bool) -> LedgerEntry {
-    let since = Time::from_unix(at);
+    let since = testing::at(at);
     LedgerEntry {
         id: SyncId::new(name).unwrap(),
         published_id: format!("urn:{name}"),

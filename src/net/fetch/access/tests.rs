@@ -2,7 +2,7 @@
 
 use super::super::{FetchAnswer, FetchBlame, FetchRequest, Fetched, Validators};
 use super::*;
-use crate::testing::{Publisher, all_private, fetch, literal, response, with_access};
+use crate::testing::{Publisher, all_private, fetch, literal, redirect, response, with_access};
 use tidegate_core::model::UserPassword;
 
 fn everything() -> FeedAccess {
@@ -37,10 +37,8 @@ async fn credentials_go_to_the_feeds_own_origin_alone() {
     let other = Publisher::start(|_| response("200 OK", "", b"<feed/>")).await;
     let elsewhere = other.url("/feed");
     let publisher = Publisher::start(move |head| match head {
-        head if head.starts_with("GET /same ") => response("302 Found", "location: /feed\r\n", b""),
-        head if head.starts_with("GET /other ") => {
-            response("301 Moved", &format!("location: {elsewhere}\r\n"), b"")
-        }
+        head if head.starts_with("GET /same ") => redirect("302 Found", "/feed"),
+        head if head.starts_with("GET /other ") => redirect("301 Moved", &elsewhere),
         _ => response("200 OK", "", b"<feed/>"),
     })
     .await;
@@ -59,10 +57,7 @@ async fn credentials_go_to_the_feeds_own_origin_alone() {
     // An origin that wants what it does not get is named.
     let other = Publisher::start(|_| response("401 No", "", b"")).await;
     let elsewhere = other.url("/feed");
-    let publisher = Publisher::start(move |_| {
-        response("302 Found", &format!("location: {elsewhere}\r\n"), b"")
-    })
-    .await;
+    let publisher = Publisher::start(move |_| redirect("302 Found", &elsewhere)).await;
     let error = ask(with_access(&publisher.url("/"), &everything())).await.unwrap_err();
     let origin = publisher.url("");
     assert_eq!(

@@ -3,7 +3,8 @@
 use super::*;
 use crate::fetch::clients::MAX_HEADERS;
 use crate::fetch::{CallRequest, Fetch, Validators};
-use crate::testing::{Publisher, all_private, document, literal, response, whole, with_access};
+use crate::testing::with_access;
+use crate::testing::{Publisher, all_private, document, literal, redirect, response, whole};
 use std::io::Write as _;
 use std::time::Duration;
 use tidegate_core::model::{FeedAccess, FeedName, FeedRecord, FeedSource, Time};
@@ -291,7 +292,7 @@ async fn the_guard_stands_before_every_hop_and_behind_every_name() {
     let targets = [literal.clone(), name.clone(), "file:///etc/passwd".to_owned()];
     let entry = Publisher::start(move |head| {
         let at: usize = head.split(['/', ' ']).nth(2).unwrap().parse().unwrap();
-        response("302 Found", &format!("location: {}\r\n", targets[at]), b"")
+        redirect("302 Found", &targets[at])
     })
     .await;
     let listed = AllowPrivate::only([format!("127.0.0.1:{}", entry.port).as_str()]).unwrap();
@@ -322,8 +323,8 @@ async fn the_guard_stands_before_every_hop_and_behind_every_name() {
 async fn statuses_carry_what_the_publisher_asks() {
     let busy = Publisher::start(|_| response("503 X", "retry-after: 90\r\n", b"sorry")).await;
     let (elsewhere, retry_after) = (busy.url("/503"), Some(Duration::from_secs(90)));
-    let redirect = format!("location: {elsewhere}\r\n");
-    let before = Publisher::start(move |_| response("302 Found", &redirect, b"")).await;
+    let there = elsewhere.clone();
+    let before = Publisher::start(move |_| redirect("302 Found", &there)).await;
     for (url, redirected_to) in [(elsewhere.clone(), None), (before.url("/"), Some(elsewhere))] {
         let error = ask(&url).await.unwrap_err();
         assert_eq!(error, FetchError::Status { code: 503, retry_after, redirected_to, says: None });

@@ -3,7 +3,7 @@
 use super::super::{AllowPrivate, CallRequest, FetchBlame, Fetched, LeadScope, Refusal, services};
 use super::*;
 use crate::testing::{
-    self, Publisher, all_private, document, literal, our_ca, response, with_access,
+    self, Publisher, all_private, document, literal, our_ca, redirect, response, with_access,
 };
 use std::sync::Mutex;
 use tidegate_core::model::{FeedAccess, ProxyAddress, ProxyRoute, Time, UserPassword};
@@ -121,8 +121,7 @@ async fn the_proxy_of_all_is_for_all_but_the_operators_own_hosts_and_feeds_with_
 
 #[tokio::test]
 async fn the_guard_stands_before_proxies_as_well() {
-    let led = "location: http://localhost/admin\r\n";
-    let through = Publisher::start(move |_| response("302 Found", led, b"")).await;
+    let through = Publisher::start(|_| redirect("302 Found", "http://localhost/admin")).await;
     for scheme in ["http", "socks5", "socks5h"] {
         let address = format!("{scheme}://127.0.0.1:{}", through.port);
         let settings = by_proxy(proxy(&address));

@@ -1,9 +1,6 @@
 use super::*;
+use crate::testing::url;
 use proptest::prelude::*;
-
-fn url(text: &str) -> Url {
-    Url::parse(text).unwrap()
-}
 
 #[test]
 fn every_spelling_of_a_private_address_is_refused() {

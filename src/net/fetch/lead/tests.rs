@@ -1,11 +1,7 @@
 use super::super::{AllowPrivate, FetchBlame, FetchError, FetchRequest, FetchSettings, Fetched};
 use super::*;
-use crate::testing::{Publisher, all_private, fetch, response, whole};
+use crate::testing::{Publisher, all_private, fetch, redirect, response, url, whole};
 use tidegate_core::model::{FeedName, FeedSource, Time};
-
-fn url(text: &str) -> Url {
-    Url::parse(text).unwrap()
-}
 
 fn feed(url: &str) -> FeedRecord {
     FeedRecord::new(FeedName::new("a").unwrap(), url, FeedSource::Api)
@@ -92,7 +88,7 @@ async fn redirecting() -> Publisher {
     Publisher::start(|head| match head.split(' ').nth(1) {
         Some(path) if path.contains("/to/") => {
             let (_, to) = path.split_once("/to/").unwrap();
-            response("302 Found", &format!("location: http://{to}\r\n"), b"")
+            redirect("302 Found", &format!("http://{to}"))
         }
         _ => response("200 OK", "", b"<feed/>"),
     })

@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::site_of_config;
+use crate::testing::{site_of_config, url};
 use proptest::prelude::*;
 
 fn site_at(url: &str, public: &str) -> OriginSite {
@@ -19,10 +19,6 @@ fn hosted() -> OriginSite {
 fn named(public: &str, sends_host: bool) -> OriginSite {
     let host = OriginPlace::Host("blog.example".to_owned());
     site_of_config("http://127.0.0.1:9000/", host, public, sends_host)
-}
-
-fn url(text: &str) -> Url {
-    Url::parse(text).unwrap()
 }
 
 /// Returns the address at the site of one that is ours or the site's.

@@ -62,14 +62,7 @@ pub(in crate::tests) fn state(format: Format) -> FeedState {
 }
 
 pub(in crate::tests) fn feed(format: Format) -> Feed {
-    let skeleton = Skeleton {
-        format,
-        text: String::new(),
-        slots: SkeletonSlots::default(),
-        context: Context::default(),
-        title: "News".to_owned(),
-        link: None,
-    };
+    let skeleton = tidegate_core::model::testing::skeleton(format, "News");
     // Ticks: `old` is before the window, the others are in it.
     let items = vec![
         item("old", -60 * DAY, ItemStatus::Retired { since: at(-50 * DAY) }),

@@ -7,9 +7,11 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tidegate_core::model::BodyPrints;
-use tidegate_net::fetch::{Fetch, FetchError, FetchRequest, Fetched, Passage, Passing, Services};
+use tidegate_net::fetch::{
+    Fetch, FetchAnswer, FetchError, FetchRequest, Fetched, Passage, Passing, Services,
+};
 use tidegate_net::origin::{PassAnswer, PassRequest};
-use tidegate_poll::testing::gateway::{fetched, no_calls, status_error, whole_document};
+use tidegate_poll::testing::gateway::{document, fetched, no_calls, status_error};
 use tokio::sync::Semaphore;
 use url::Url;
 
@@ -119,7 +121,7 @@ impl ScriptedSite {
             (None, SiteAnswer::Text(text)) => text.into(),
             (None, _) => return Err(refused()),
         };
-        let prints = BodyPrints { wire: 1, body: 1 };
-        Ok(Fetched { is_from_reader, ..fetched(&request.url, whole_document(text, prints)) })
+        let answer = FetchAnswer::Document(document(text, BodyPrints { wire: 1, body: 1 }));
+        Ok(Fetched { is_from_reader, ..fetched(&request.url, answer) })
     }
 }

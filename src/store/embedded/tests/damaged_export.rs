@@ -6,7 +6,7 @@ use crate::conformance::carry::export;
 
 /// A store on disk whose feed has something of everything that is stored as a difference or in blocks.
 async fn full(folder: &std::path::Path) -> Store {
-    let store = open(folder);
+    let store = open(folder).unwrap();
     for seconds in 1..6 {
         let long = format!("{seconds} {}", "and so on ".repeat(900));
         let draft = edit(&store, seconds).await.item("a", &long).order(&["a"]);

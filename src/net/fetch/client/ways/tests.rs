@@ -1,7 +1,7 @@
 use crate::fetch::{CallRequest, FetchError, FetchRequest, FetchSettings, LeadScope};
 use crate::fetch::{Services, services};
 use crate::origin::{OriginPlace, OriginSite, PassRequest};
-use crate::testing::{Publisher, all_private, our_ca, response, site_of_config, whole};
+use crate::testing::{Publisher, all_private, our_ca, redirect, response, site_of_config, whole};
 use http::{HeaderMap, Method};
 use std::sync::Arc;
 use tidegate_core::model::Time;
@@ -64,8 +64,7 @@ async fn polls_and_looks_tell_a_site_the_name_that_passed_requests_do() {
 async fn redirects_to_the_public_name_of_a_site_stay_at_the_site() {
     let publisher = Publisher::start(|head| {
         if head.starts_with("GET /old ") {
-            let to = "location: https://blog.example/new?a\r\n";
-            return response("301 Moved Permanently", to, b"");
+            return redirect("301 Moved Permanently", "https://blog.example/new?a");
         }
         response("200 OK", "", b"<feed/>")
     })
@@ -85,13 +84,10 @@ async fn redirects_to_the_public_name_of_a_site_stay_at_the_site() {
 #[tokio::test]
 async fn who_may_lead_to_a_site_is_led_on_within_it_and_no_further() {
     let other = Publisher::start(|_| response("200 OK", "", b"<feed/>")).await;
-    let out = format!("location: {}\r\n", other.url("/"));
+    let out = other.url("/");
     let publisher = Publisher::start(move |head| match head.split(' ').nth(1) {
-        Some("/feed") => {
-            let to = "location: https://blog.example/feed/\r\n";
-            response("301 Moved Permanently", to, b"")
-        }
-        Some("/out") => response("302 Found", &out, b""),
+        Some("/feed") => redirect("301 Moved Permanently", "https://blog.example/feed/"),
+        Some("/out") => redirect("302 Found", &out),
         _ => response("200 OK", "", b"<feed/>"),
     })
     .await;
