@@ -392,6 +392,14 @@ mod tests {
             length(&documents, asked.clone(), request(1, 1), make).await.unwrap();
             assert_eq!(is_kept(&documents, &asked), is_kept_then, "{asked:?}");
         }
+        // What it took is expected next time, where the request says so.
+        for (records_cost, cost) in [(false, 0), (true, 100 * COST_FACTOR)] {
+            let documents = self::documents(1024);
+            let asked = WorkRequest { records_cost, ..request(1, 1) };
+            let (work, make) = (asked.work.clone(), async { Ok(" ".repeat(100)) });
+            length(&documents, key("a", 7), asked, make).await.unwrap();
+            assert_eq!(documents.flights.admission.cost_of(&work, 0), cost);
+        }
         // What is asked for often stays, whoever walks through the forms of one feed.
         let documents = self::documents(1000);
         let make = || async { Ok(" ".repeat(100)) };

@@ -212,6 +212,18 @@ mod tests {
         let kept = merge_091(winner, loser).item.conflicts;
         let kept: Vec<_> = kept.iter().map(|lost| lost.data.as_str()).collect();
         assert_eq!(kept, ["l", "a3", "b3"]);
+        // None is what an endpoint of the winner's history knew: that very update, or an earlier one of its own, if
+        // only of the same second.
+        for (last, before, known) in [
+            (both(3, 9, "W"), both(2, 5, "A"), both(1, 5, "A")),
+            (by(2, "W"), by(1, "A"), by(1, "A")),
+            (when(2, 9), when(1, 5), when(1, 5)),
+        ] {
+            let mut winner = self::known(version(3, "w", [last, before]));
+            let plain = winner.clone();
+            winner.item.conflicts = vec![version(1, "known", [known])];
+            assert_eq!(merge_091(plain.clone(), winner).item, plain.item);
+        }
     }
 
     #[test]

@@ -93,6 +93,12 @@ async fn a_gateway_that_joins_opens_the_store_as_the_others_did() {
     first.set_polls(true);
     let polling = |gateways: &Gateways| gateways.live().iter().filter(|it| it.polls).count();
     until("it does not say that it polls", || polling(&first) == 1).await;
+    // One of those that poll says how old the change log is.
+    let notes = async |store: &Store, seconds| {
+        store.note_running_time(time(seconds)).await.unwrap();
+        store.running_time().await.unwrap() == Some(time(seconds))
+    };
+    assert!(notes(&one, 1).await);
     let two = open(&schema);
     assert_eq!(one.lineage(), two.lineage());
     let second = two.gateways().unwrap();
@@ -102,6 +108,7 @@ async fn a_gateway_that_joins_opens_the_store_as_the_others_did() {
     until("they do not see each other", are_both).await;
     assert!(first.owns("a.example") != second.owns("a.example"));
     assert!(first.may_poll() && second.may_poll());
+    assert!(notes(&one, 2).await != notes(&two, 3).await);
     two.close().await.unwrap();
     drop((two, second));
     until("who left is not forgotten", || first.live().len() == 1).await;
