@@ -33,9 +33,10 @@ pub(super) fn admin_token(
     }
     let token = match &config.server.admin_token {
         Some(source) => configured(source).map_err(|why| of_no_use(&why))?,
-        None => kept_or_made(&config.store.path.join(FILE), disk::keeps(config))?,
+        None => {
+            checked(&config.store.path.join(FILE), |path| kept_or_made(path, disk::keeps(config)))?
+        }
     };
-    check_admin_token(&token).map_err(|why| of_no_use(&why))?;
     AdminToken::new(&token).map_err(|why| of_no_use(&why.to_string()))
 }
 
@@ -43,9 +44,19 @@ pub(super) fn admin_token(
 pub(super) fn check_kept(config: &Config) -> Result<(), AppError> {
     let path = config.store.path.join(FILE);
     if config.server.admin_token.is_none() && disk::keeps(config) && path.exists() {
-        check_admin_token(&read_own(&path)?).map_err(|why| of_no_use(&why))?;
+        checked(&path, read_own)?;
     }
     Ok(())
+}
+
+/// The token of this file, once it is one.
+fn checked(
+    path: &Path,
+    read: impl FnOnce(&Path) -> Result<String, AppError>,
+) -> Result<String, AppError> {
+    let token = read(path)?;
+    let is_one = check_admin_token(&token);
+    is_one.map_err(|why| of_no_use(&format!("{}: {why}", path.display()))).map(|()| token)
 }
 
 fn of_no_use(why: &str) -> AppError {

@@ -254,7 +254,10 @@ impl FeedMemory {
         state.moved_to.clone_from(&fetched.moved_to);
         state.refreshed = self.refreshing.take().or(state.refreshed);
         (self.credentials_id, self.last_succeeded) = (credentials_id, true);
-        self.schedule(now).freshness = fetched.freshness;
+        // A 304 leaves as it is what it does not name (RFC 9111 section 4.3.4).
+        let is_update = matches!(fetched.answer, FetchAnswer::NotModified);
+        let schedule = self.schedule(now);
+        schedule.freshness = fetched.freshness.or(schedule.freshness.filter(|_| is_update));
     }
 
     /// Returns the address whose host the next poll waits for: feeds that redirect to one host share its line. After a

@@ -198,6 +198,10 @@ impl FeedSchedule<'_> {
         };
         let (interval, why) = match retry {
             Retry::Backoff => (doubled(self.bounds.min), "the pause grows with each"),
+            Retry::After(wait) if wait < self.bounds.min => (
+                doubled(self.bounds.min),
+                "the publisher named a short time (Retry-After), and the pause grows",
+            ),
             Retry::Busy => (doubled(self.bounds.min.max(BUSY_PAUSE)), "the publisher is busy"),
             Retry::After(wait) => {
                 (self.bounds.clamp(wait), "the publisher said when (Retry-After)")

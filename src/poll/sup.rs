@@ -21,6 +21,7 @@ use tidegate_net::fetch::{
 };
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tower::ServiceExt as _;
+use tracing::warn_span;
 
 /// The longest time for reading a document, including those of longer periods.
 const READ_TIME: Duration = FetchLimits::STANDARD.total;
@@ -204,7 +205,8 @@ pub async fn follow(context: Arc<PollContext>, mut reader: SupReader, source: Sh
         }
         // Pause at least four times as long as the reading took.
         let rest = begun.elapsed() * 4;
-        let (wanted, wait) = source.lock().apply_reading(read);
+        let document = warn_span!("sup", document = %reader.request.url);
+        let (wanted, wait) = document.in_scope(|| source.lock().apply_reading(read));
         if !wanted.feeds.is_empty() {
             context.command(move |it| it.poll_announced(&wanted)).await;
         }

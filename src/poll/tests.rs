@@ -314,12 +314,19 @@ async fn feeds_come_change_and_go_at_run_time() {
     gateway.polls("more", 1).await;
     assert_eq!(records.map(|record| Arc::strong_count(&record)), [2, 1]);
 
-    // A shorter longest interval counts at once; the feed itself is the same.
+    // Shorter intervals count at once; the feed itself is the same.
+    let mut slow = record("news");
+    slow.options.min_interval = Some(Duration::from_secs(12 * 3600));
+    gateway.poller.put(slow).await.unwrap();
+    gateway.poll().await;
+    assert!(gateway.status().next.unwrap().at >= later(12 * 3600));
+    gateway.poller.put(record("news")).await.unwrap();
+    assert!(gateway.status().next.unwrap().at <= later(2 * 3600));
     let mut hurried = record("news");
     hurried.options.max_interval = Some(Duration::from_secs(60));
     gateway.poller.put(hurried).await.unwrap();
     assert!(gateway.status().next.unwrap().at <= later(60));
-    assert_eq!(gateway.publisher.requests(), 2);
+    assert_eq!(gateway.publisher.requests(), 3);
 
     gateway.poller.put(moved()).await.unwrap();
     gateway.polls("news", 1).await;

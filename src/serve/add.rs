@@ -38,7 +38,7 @@ pub(super) async fn send(viewer: Viewer, form: SentForm) -> Reply {
             let notice = format!("The feed {name} was added, and its first poll is on its way.");
             viewer.see(&format!("/feeds/{name}/about"), &notice)
         }),
-        _ => look_at(app, &address).await.map(|there| {
+        _ => look_at(app, form.get("url")).await.map(|(address, there)| {
             let content = match there {
                 AddressPreview::Page { feeds, .. } => choose(&address, &feeds),
                 AddressPreview::Feed(feed) => preview(&feed),
@@ -82,9 +82,22 @@ pub(super) fn check_length(address: &str) -> Result<(), Problem> {
     fits.ok_or_else(|| Problem::parameter("url", detail()))
 }
 
-async fn look_at(app: &SharedState, address: &str) -> Result<AddressPreview, Problem> {
-    check_length(address)?;
-    Ok(app.operator.preview(address).await?)
+/// Looks at an address as a person typed it. Returns it as it was found, and what is there.
+async fn look_at(app: &SharedState, typed: &str) -> Result<(String, AddressPreview), Problem> {
+    check_length(typed)?;
+    let all = candidates(typed).unwrap_or_default();
+    let mut all: Vec<String> = all.into_iter().map(String::from).collect();
+    if all.is_empty() {
+        all.push(completed(typed));
+    }
+    let mut first = None;
+    for address in all {
+        match app.operator.preview(&address).await {
+            Ok(there) => return Ok((address, there)),
+            Err(error) => first = first.or(Some(error)),
+        }
+    }
+    Err(first.map_or_else(Problem::unread_feed, Problem::from))
 }
 
 async fn add(app: &SharedState, address: &str, form: &SentForm) -> Result<FeedName, Problem> {
@@ -143,7 +156,8 @@ pub(super) async fn preview_address(
     let missing = || Problem::parameter("url", "url, the address to look at, is missing");
     let typed = object.text("url")?.filter(|url| !url.is_empty()).ok_or_else(missing)?;
     object.finish()?;
-    Ok(answer(StatusCode::OK, &look_at(&app, &completed(&typed)).await?))
+    let (_, there) = look_at(&app, &typed).await?;
+    Ok(answer(StatusCode::OK, &there))
 }
 
 fn address_form(typed: &str, is_first: bool) -> Markup {

@@ -92,7 +92,8 @@ pub(super) async fn document(
     let make = || make(Arc::clone(&app), listing, audience, opml_query);
     let list = app.documents.get(key, Some(revision), work_request, make).await?;
     let list = list.encoded().ok_or(StoreError::Closed)?;
-    Ok(list.answer(&headers, Some(LastModified::seen(list.shown, Time::MAX)), None))
+    // Several changes of one second have one date.
+    Ok(list.answer(&headers, Some(LastModified::vague(list.shown)), None))
 }
 
 /// Makes a list on a blocking thread, since it goes through all feeds.

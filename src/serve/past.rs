@@ -230,10 +230,14 @@ fn document(
     // The upstream's address as it was: where it moved to later changes nothing here.
     let address = ShownAddress::new(&upstream, record.options.secret);
     let site_page = skeleton.link.as_deref();
-    let addresses = Addresses {
-        upstream: address.base(site_page),
-        via: address.link().map(str::to_owned),
-        ..site.addresses(record, form, site_page)
+    let here = site.addresses(record, form, site_page);
+    // A publisher's site is where its readers have it.
+    let addresses = match site.places.load().base(&record.name) {
+        Some(_) => here,
+        None => {
+            let (upstream, via) = (address.base(site_page), address.link().map(str::to_owned));
+            Addresses { upstream, via, ..here }
+        }
     };
     let history = HistoryPlace {
         forms: site.config.publish.history_links,

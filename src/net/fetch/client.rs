@@ -198,7 +198,11 @@ impl Core {
             let sent = chosen.client.get(url.clone()).headers(headers).send().await;
             sent.map_err(|error| chosen.unreached(error, url, chain.hops, &self.limits))
         };
-        let mut response = send(headers.clone()).await?;
+        let mut response = match send(headers.clone()).await {
+            // A kept connection may have been closed just then.
+            Err(FetchError::CutOff { .. }) if soon => send(headers.clone()).await?,
+            sent => sent?,
+        };
         if response.status() == StatusCode::NOT_ACCEPTABLE && !headers.contains_key(ACCEPT) {
             // Some servers send feeds only to clients that accept pages.
             headers.insert(ACCEPT, PAGES);

@@ -66,6 +66,8 @@ pub fn rate_reset(headers: &HeaderMap, now: Time) -> Option<Duration> {
     let is_exhausted = number("remaining", "r")? < 1.0;
     let reset = number("reset", "t").or_else(|| number("window", "w"))?;
     let reset = Duration::try_from_secs_f64(reset.ceil()).ok().filter(|_| is_exhausted)?;
+    // Some write a time in milliseconds.
+    let reset = if reset > RESET_IS_TIME * 1000 { reset / 1000 } else { reset };
     let wait = match reset > RESET_IS_TIME {
         true => Time::from_unix(i64::try_from(reset.as_secs()).ok()?).since(now),
         false => reset,
@@ -138,9 +140,11 @@ mod tests {
     fn a_host_says_when_it_takes_requests_again() {
         let minute = Some(Duration::from_secs(60));
         let until = (NOW.unix() + 60).to_string();
+        let until_millis = format!("{until}000");
         for (lines, expected) in [
             (vec![("x-ratelimit-remaining", "0.0"), ("x-ratelimit-reset", "60")], minute),
             (vec![("x-rate-limit-remaining", "0"), ("x-rate-limit-reset", &*until)], minute),
+            (vec![("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", &*until_millis)], minute),
             (vec![("ratelimit", "\"default\";r=0;t=60")], minute),
             (vec![("ratelimit", "limit=10, remaining=0, reset=60")], minute),
             (vec![("ratelimit", "\"a\";r=0"), ("ratelimit-policy", "\"a\";q=1;w=60")], minute),

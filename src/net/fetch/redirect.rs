@@ -3,6 +3,7 @@
 use super::error::{FetchBlame, FetchError};
 use super::guard::shown;
 use super::lead::without_credentials;
+use percent_encoding::{CONTROLS, percent_encode};
 use url::Url;
 
 /// The most redirects per fetch.
@@ -36,16 +37,17 @@ impl RedirectChain {
         if self.hops == MAX_REDIRECTS {
             let cookie = if self.sets_cookies { ", and sets a cookie on the way" } else { "" };
             return Err(FetchError::upstream(format!(
-                "the publisher sent more than {MAX_REDIRECTS} redirects, which is the limit{cookie}"
+                "the publisher sent more than {MAX_REDIRECTS} redirects, which is the limit, the last to {}{cookie}",
+                shown(&self.url)
             )));
         }
         let why = format!("the publisher sent a redirect ({code}) without a usable location");
         let says = Some((FetchBlame::Upstream, why));
         let unusable = FetchError::Status { code, retry_after: None, redirected_to: None, says };
-        let Some(text) = location.and_then(|value| std::str::from_utf8(value).ok()) else {
-            return Err(unusable);
-        };
-        let target = if text.is_empty() { None } else { self.url.join(text).ok() };
+        // Bytes of whatever charset are taken as they are, and control characters for none.
+        let text = location.map(|value| percent_encode(value, CONTROLS).to_string());
+        let text = text.filter(|text| !text.is_empty());
+        let target = text.and_then(|text| self.url.join(&text).ok());
         let target = without_credentials(target.ok_or(unusable)?);
         let downgrade = self.url.scheme() == "https" && target.scheme() == "http";
         if downgrade {
@@ -111,13 +113,18 @@ mod tests {
         for _ in 0..MAX_REDIRECTS {
             t.follow(302, Some(b"/")).unwrap();
         }
-        for (sets_cookies, end) in [(false, "the limit"), (true, "sets a cookie on the way")] {
+        for (sets_cookies, end) in
+            [(false, "the last to http://a.org/"), (true, "sets a cookie on the way")]
+        {
             t.sets_cookies = sets_cookies;
             let said = t.follow(302, Some(b"/")).unwrap_err().to_string();
             assert!(said.ends_with(end), "{said}");
         }
+        let mut latin = new_chain("http://a.org/");
+        latin.follow(302, Some(b"/caf\xe9")).unwrap();
+        assert_eq!(latin.url.as_str(), "http://a.org/caf%E9");
         // A redirect needs a location.
-        for bad in [None, Some(b"".as_slice()), Some(b"\xff"), Some(b"http://")] {
+        for bad in [None, Some(b"".as_slice()), Some(b"http://")] {
             let refused = new_chain("http://a.org/").follow(302, bad).unwrap_err();
             assert!(refused.to_string().ends_with("without a usable location"), "{bad:?}");
             assert_eq!(refused.status(), Some(302));

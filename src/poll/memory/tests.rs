@@ -33,6 +33,16 @@ fn validators_are_dropped_now_and_then_until_the_document_was_read() {
     memory.note_answer(&fetched(), true, NOW);
     let soon = NOW.plus(Duration::from_secs(60));
     assert_eq!(validators(&mut memory, soon).etag.as_deref(), Some("e"));
+    // A 304 that does not say how long it is fresh leaves what the document said.
+    let hour = Some(Duration::from_secs(3600));
+    for (answer, freshness, kept) in [
+        (FetchAnswer::Same, hour, hour),
+        (FetchAnswer::NotModified, None, hour),
+        (FetchAnswer::Same, None, None),
+    ] {
+        memory.note_answer(&Fetched { answer, freshness, ..fetched() }, true, NOW);
+        assert_eq!(memory.schedule(NOW).freshness, kept);
+    }
     let day = NOW.plus(REFRESH_EVERY);
     for _ in 0..2 {
         // The first refresh may fail.

@@ -108,6 +108,7 @@ fn failures_are_met_with_patience_and_never_with_giving_up() {
         (1, Retry::After(HOUR), HOUR),
         (9, Retry::After(HOUR), HOUR),
         (1, Retry::After(Duration::ZERO), 5 * MINUTE),
+        (3, Retry::After(Duration::ZERO), 20 * MINUTE),
         (1, Retry::After(400 * DAY), DAY),
         (1, Retry::Seldom, DAY),
     ] {

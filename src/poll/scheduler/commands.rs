@@ -5,7 +5,7 @@ use super::ownership::StoredFeed;
 use super::{CommandReply, MAX_WAITING, PollScheduler, answer};
 use crate::domains::is_polled;
 use crate::error::PollError;
-use crate::schedule::{PlannedPoll, phase};
+use crate::schedule::{PlannedPoll, PollReason, phase};
 use crate::walk;
 use std::sync::Arc;
 use std::time::Duration;
@@ -174,16 +174,29 @@ impl PollScheduler {
         }
     }
 
-    /// Moves a poll forward that is planned later than the longest interval now allows.
+    /// Moves a poll forward that the feed's bounds allow earlier by now: the next one by its interval, and any that is
+    /// planned later than the longest interval.
     fn bring_forward(&mut self, name: &FeedName) {
         let now = self.context.clock.now();
-        let max = self.with_feed(name, |feed| {
-            let max = self.bounds(&feed.record).max();
-            feed.live.next.as_ref().is_some_and(|next| next.at > now.plus(max)).then_some(max)
+        let share = |whole: Duration| Duration::from_secs(phase(name) % whole.as_secs().max(1));
+        let earlier = self.with_feed(name, |feed| {
+            let next = feed.live.next.as_ref()?;
+            let bounds = self.bounds(&feed.record);
+            let planned = match next.reason {
+                PollReason::Interval { .. } => {
+                    let anew = feed.memory.resume(bounds, None, now)?;
+                    PlannedPoll { at: anew.at.max(now.plus(share(bounds.min()))), ..anew }
+                }
+                PollReason::Text(_) if next.at <= now.plus(bounds.max()) => return None,
+                PollReason::Text(_) => {
+                    let at = now.plus(share(bounds.max()));
+                    PlannedPoll::new(at, "the longest interval was lowered")
+                }
+            };
+            (planned.at < next.at).then_some(planned)
         });
-        if let Some(max) = max.flatten() {
-            let at = now.plus(Duration::from_secs(phase(name) % max.as_secs().max(1)));
-            self.schedule(name, PlannedPoll::new(at, "the longest interval was lowered"));
+        if let Some(planned) = earlier.flatten() {
+            self.schedule(name, planned);
         }
     }
 }

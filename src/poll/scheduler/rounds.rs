@@ -333,8 +333,7 @@ fn plan_after_failure(
     let refused_for = error.pause(&record.url).map(|pause| pause.wait);
     let next = match (status, refused_for) {
         (Some(429), Some(wait)) if wait <= MAX_WAIT_IN_LINE => {
-            let soon = PlannedPoll::new(now.plus(wait.max(REFUSED.after(failures))), HOST_PAUSED);
-            if soon.at < next.at { soon } else { next }
+            PlannedPoll::new(now.plus(wait.max(REFUSED.after(failures))), HOST_PAUSED)
         }
         _ => next,
     };

@@ -102,11 +102,10 @@ impl From<CommitError> for OperatorError {
 impl From<PollError> for OperatorError {
     fn from(error: PollError) -> Self {
         match error {
-            PollError::OwnedElsewhere { .. } | PollError::TooMany { .. } => {
+            PollError::Unknown | PollError::OwnedElsewhere { .. } | PollError::TooMany { .. } => {
                 Self::conflict(error.to_string())
             }
             PollError::Stopped => Self::later(error.to_string()),
-            error => Self::internal(error.to_string()),
         }
     }
 }

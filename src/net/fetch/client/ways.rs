@@ -6,7 +6,7 @@ use crate::fetch::FetchLimits;
 use crate::fetch::access::ReadyProxy;
 use crate::fetch::call::location;
 use crate::fetch::clients::HttpVersions;
-use crate::fetch::error::{FetchBlame, FetchError, unreached};
+use crate::fetch::error::{ACCEPTING, FetchBlame, FetchError, unreached};
 use crate::fetch::guard::{self, AllowPrivate, Openness, kind};
 use crate::fetch::lead::{LeadScope, LedRequest};
 use crate::fetch::pass::Passers;
@@ -208,7 +208,15 @@ impl ClientForRequest {
         let error = unreached(error, url, hop, limits);
         match (error, &self.proxy) {
             (FetchError::Connect { host, why } | FetchError::Name { host, why }, Some(proxy)) => {
+                let is_refused = why.ends_with("proxy authorization required");
+                let blame = if is_refused { FetchBlame::Operator } else { FetchBlame::Network };
                 let why = format!("the proxy {proxy} gave no connection to {host}: {why}");
+                FetchError::Unusable { blame, why }
+            }
+            (FetchError::Timeout { what: ACCEPTING, limit }, Some(proxy)) => {
+                let (host, limit) = (url.host_str().unwrap_or_default(), limit.as_secs());
+                let why =
+                    format!("the proxy {proxy} gave no connection to {host} within {limit} s");
                 FetchError::Unusable { blame: FetchBlame::Network, why }
             }
             (error, _) => error,

@@ -78,13 +78,16 @@ async fn certificates_of_an_own_authority_are_believed_where_the_operator_names_
     // A proxy that gives no connection is named without its credentials.
     let refusing = Publisher::start(|_| response("407 Who are you", "", b"")).await;
     let closed = "http://127.0.0.1:1".to_owned();
-    for (proxy, why) in [(refusing.url(""), "authorization required"), (closed, "refused")] {
+    for (proxy, why, blame) in [
+        (refusing.url(""), "authorization required", FetchBlame::Operator),
+        (closed, "refused", FetchBlame::Network),
+    ] {
         let route = Some(ProxyRoute::Proxy(with_login(&proxy)));
         let error = fetch("https://localhost/feed", route, all_private()).await.unwrap_err();
         let said = error.to_string();
         let start = format!("the proxy {proxy} gave no connection to localhost: ");
         assert!(said.starts_with(&start) && said.contains(why), "{said}");
-        assert_eq!(error.blame(), FetchBlame::Network);
+        assert_eq!(error.blame(), blame);
     }
 }
 
