@@ -24,7 +24,7 @@ pub use attribute::DocAttribute;
 pub use build::{BuiltDoc, Unit, Units};
 pub(super) use content::resolved;
 pub use content::{Walk, WalkStep};
-pub use repair::{Findings, Repair, RepairKind};
+pub use repair::{DECLARATION, Findings, Repair, RepairKind};
 use std::borrow::Cow;
 use std::ops::Range;
 use url::Url;

@@ -1,5 +1,5 @@
 //! Merging two SSE feed documents (SSE 1.0 section 3.3; SSE 0.91 section 4.4): the result is the
-//! first one with what changed, everything in it that is not concerned kept byte for byte.
+//! first one with what changed, everything in it that is well-formed and not concerned kept byte for byte.
 
 use super::FeedFault;
 use super::document::{limits, shares};
@@ -11,6 +11,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use tidegate_core::model::{FeedDocument, Shared, Skeleton, Version, Warning};
 use tidegate_core::sync_markup::Dialect;
+use tidegate_core::xml::doc::DECLARATION;
 use tidegate_core::xml::edits::{Edit, Edits};
 use tidegate_core::xml::is_char;
 
@@ -187,7 +188,9 @@ impl MergeOutcome {
                 kept.push(out, &item.kept());
             }
         };
-        let edits = declaration(text).into_iter().chain(frame.declaration.clone());
+        // One declaration is as good as another.
+        let repairs = frame.repairs.iter().filter(|repair| repair.with != DECLARATION);
+        let edits = declaration(text).into_iter().chain(repairs.cloned());
         let mut edits: Vec<Edit> = edits.collect();
         for ((span, _), number) in frame.items.iter().zip(0..) {
             if let Some((_, item)) = self.changed.get(&number) {
@@ -271,6 +274,6 @@ fn json_item(
 fn declaration(text: &str) -> Option<Edit> {
     let end = text.strip_prefix("<?xml")?.find("?>")? + "<?xml?>".len();
     let said = text.get(..end)?.to_ascii_lowercase();
-    let with = Cow::Borrowed("<?xml version=\"1.0\" encoding=\"UTF-8\"?>");
+    let with = Cow::Borrowed(DECLARATION);
     (said.contains("encoding") && !said.contains("utf-8")).then_some(Edit { range: 0..end, with })
 }

@@ -33,7 +33,7 @@ pub enum RepairKind {
 }
 
 /// The XML declaration of every document after decoding.
-pub(super) const DECLARATION: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
+pub const DECLARATION: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
 
 impl Repair {
     /// The piece of the text that is replaced.

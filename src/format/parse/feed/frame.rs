@@ -7,7 +7,7 @@ use crate::parse::sync_markup::is_sync;
 use std::ops::Range;
 use tidegate_core::model::{Context, Format};
 use tidegate_core::sync_markup::Dialect;
-use tidegate_core::xml::doc::{BuiltDoc, Doc, DocElement, Repair, RepairKind};
+use tidegate_core::xml::doc::{BuiltDoc, Doc, DocElement};
 use tidegate_core::xml::edits::Edit;
 
 /// What stands around the items of a feed, or of a collection as plain XML.
@@ -27,8 +27,8 @@ pub struct FeedFrame {
     pub namespace: String,
     /// What is in scope where the items stand.
     pub context: Context,
-    /// Declares the namespace of its own elements, where the document does not.
-    pub declaration: Option<Edit>,
+    /// What makes the document well-formed, where it is not.
+    pub repairs: Vec<Edit>,
 }
 
 impl FeedFrame {
@@ -45,10 +45,8 @@ impl FeedFrame {
             let mut declarations = [root, container].into_iter().flat_map(DocElement::declarations);
             declarations.find_map(|declaration| Dialect::of(&declaration.declared_uri()))
         };
-        let is_declaration = |repair: &&Repair| matches!(repair.kind, RepairKind::Declaration(_));
-        let declaration = repairs.iter().find(is_declaration).copied();
         Ok(Self {
-            declaration: doc.edits(declaration.as_slice(), &[]).pop(),
+            repairs: doc.edits(&repairs, &[]),
             is_collection: root.local() == "collection",
             content: container.content(),
             empty_tag: container.is_empty_tag().then(|| container.name().to_owned()),
