@@ -5,7 +5,7 @@ use crate::same_item::{self, Basis};
 use crate::window::WindowShift;
 use tidegate_core::model::Completeness;
 
-/// The number of items of the last document, under unchanged ids, that proves that this is the same feed.
+/// The number of items of the last document, or let in since, under unchanged ids, that proves that this is the same feed.
 const SAME_FEED: usize = 2;
 /// One such item per this many entries proves it as well.
 const SAME_FEED_PART: usize = 4;
@@ -22,8 +22,14 @@ pub(crate) fn entries_to_let_in(window: &WindowShift<'_>, kind: &str) -> Vec<usi
         return Vec::new();
     }
     let found = document.entries.len();
-    // What was let in before is this feed's as well.
-    let old = || input.matching.pairs.iter();
+    // What was let in since is this feed's as well.
+    let since = input.snapshot.state.hold.as_ref().map(|hold| hold.row_since);
+    let is_let_in = |known: usize| {
+        let known = input.snapshot.known.get(known);
+        since.zip(known).is_some_and(|(since, known)| known.first_seen >= since)
+    };
+    let is_old = |known| window.place(known).is_some() || is_let_in(known);
+    let old = || input.matching.pairs.iter().filter(|pair| is_old(pair.known));
     let same = old().filter(|pair| pair.basis == Basis::SameId).count();
     if same < SAME_FEED && same * SAME_FEED_PART < found {
         return Vec::new();

@@ -51,8 +51,9 @@ pub(super) fn hold(
         let is_kept = |kept: &HeldEntry| {
             !kept.foreign && input.matching.names.contains(&same_item::native(&kept.entry))
         };
-        let goes_on =
-            window.outgoing == window.old.len() && input.snapshot.kept.iter().any(is_kept);
+        let goes_on = window.outgoing == window.old.len()
+            && !has_moved(draft)
+            && input.snapshot.kept.iter().any(is_kept);
         return if goes_on { HoldDecision::Ends { theirs: false } } else { HoldDecision::Free };
     };
     // What another address sent, and what was decided about it, says nothing of this document.

@@ -219,7 +219,7 @@ impl Groups {
         is_any
     }
 
-    /// Pairs two groups, unless one left at the old end and the other came at the new one. Returns whether it did.
+    /// Pairs two groups, unless the entry is the next post ([`Sides::is_scroll`]). Returns whether it did.
     fn pair(&self, sides: &mut Sides<'_>, (entry, item): Pair, signs: Signs) -> bool {
         let (Some(entries), Some(items)) = (self.entries.get(&entry), self.items.get(&item)) else {
             return false;
@@ -339,12 +339,15 @@ impl CandidatePair<'_> {
         is_reached.then_some(signs)
     }
 
-    /// Whether the entry has a later date than the item, and a full text that the item has not.
+    /// Whether the entry has a date of a later day than the item, and a full text that the item has not. One date for
+    /// all on the pages that they had says that the site was built anew.
     pub(super) fn is_told_anew(&self, signs: &Signs) -> bool {
         let (new, old) = self.sides.dates(self.at, self.known);
+        let is_later = new.zip(old).is_some_and(|(new, old)| new.since(old) >= ANOTHER_DAY);
+        let is_built = signs.address_weight > 0 && new == self.sides.common_date;
         let texts = self.groups.texts.get(&self.at).into_iter().flatten();
         let has_text = texts.into_iter().any(|text| text.is_full && !text.is_title);
-        new.zip(old).is_some_and(|(new, old)| new > old) && has_text && signs.text == 0
+        is_later && !is_built && has_text && signs.text == 0
     }
 
     /// What takes weight away.
@@ -366,7 +369,7 @@ impl CandidatePair<'_> {
         match apart {
             _ if is_on_another_page && signs.title == 0 => CONTRADICTED,
             Some(apart) if apart > NEAR && signs.text < DISTINCTIVE_WEIGHT => CONTRADICTED,
-            Some(apart) if apart >= ANOTHER_DAY && self.is_told_anew(signs) => CONTRADICTED,
+            Some(_) if self.is_told_anew(signs) => CONTRADICTED,
             Some(apart) if apart >= another_day => 1 + u8::from(is_on_another_page),
             _ => 0,
         }

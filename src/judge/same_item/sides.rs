@@ -4,6 +4,7 @@ use super::pairs::ANOTHER_DAY;
 use super::signs::Basis;
 use super::{MatchedEntry, Matching};
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
+use std::hash::Hash;
 use tidegate_core::model::{FeedDocument, Ignore, ItemStatus, Snapshot, Time};
 
 /// Both sides of a matching while it is made.
@@ -28,6 +29,8 @@ pub(super) struct Sides<'a> {
     pub(super) has_ids: bool,
     /// The time of day, in seconds, that so many entries have that it tells nothing.
     day_second: Option<i64>,
+    /// The date that so many entries have.
+    pub(super) common_date: Option<Time>,
 }
 
 const DAY: i64 = 86_400;
@@ -64,7 +67,8 @@ impl<'a> Sides<'a> {
             old,
             paired: None,
             has_ids: false,
-            day_second: day_second(document),
+            day_second: most_common(document, |date| date.unix().rem_euclid(DAY)),
+            common_date: most_common(document, |date| date),
         }
     }
 
@@ -126,12 +130,14 @@ impl<'a> Sides<'a> {
         (is_above_same || is_first) && old_below.is_some() && old_below == new_below
     }
 
-    /// Whether the item left at the old end of the feed, now or before, while the entry came at the new one, or where
-    /// others kept their ids, for a later day: the next post of a series, however like the last one it is.
+    /// Whether the item left at the old end of the feed while the entry came at the new one, or where others kept
+    /// their ids, for a later day: the next post of a series, however like the last one it is. What had left before is
+    /// not posted again under a later date of publication, or above all that kept their ids.
     pub(super) fn is_scroll(&self, entry: usize, known: usize) -> bool {
         let Some(place) = self.place(known) else {
-            // What had left is not posted again under a later date, or above all that kept their ids.
-            return match self.dates(entry, known) {
+            let new = self.document.entries.get(entry).and_then(|entry| entry.published);
+            let old = self.snapshot.known.get(known).and_then(|known| known.published);
+            return match (new, old) {
                 (Some(new), Some(old)) => new > old,
                 _ => self.has_ids && self.paired.is_some_and(|(entries, _)| entry < entries.0),
             };
@@ -222,13 +228,16 @@ impl<'a> Sides<'a> {
     }
 }
 
-/// The time of day that half of the document's dates have, or more of them.
-fn day_second(document: &FeedDocument<'_>) -> Option<i64> {
+/// The part that half of the document's dates have in common, or more of them.
+fn most_common<T: Copy + Ord + Hash>(
+    document: &FeedDocument<'_>,
+    part: impl Fn(Time) -> T,
+) -> Option<T> {
     let dates = document.entries.iter().filter_map(|entry| entry.published.or(entry.updated));
-    let seconds = crate::count(dates.map(|date| date.unix().rem_euclid(DAY)));
-    let all: u64 = seconds.values().sum();
-    let (second, count) = seconds.into_iter().max_by_key(|(second, count)| (*count, *second))?;
-    (count >= LEAST_DAYS && count * 2 >= all).then_some(second)
+    let parts = crate::count(dates.map(part));
+    let all: u64 = parts.values().sum();
+    let (part, count) = parts.into_iter().max_by_key(|(part, count)| (*count, *part))?;
+    (count >= LEAST_DAYS && count * 2 >= all).then_some(part)
 }
 
 /// The entries that stand in the document a second time, byte for byte.
