@@ -118,7 +118,7 @@ mod tests {
             (database("\"postgresql:///feeds\""), "f.toml:3: store.url: "),
             (database(&file("none")), "f.toml:3: store.url: the file"),
             (database(&file("spaces")), "f.toml:3: store.url: "),
-            (data("data"), "the administration token is of no use: a token is 16 to 512"),
+            (data("data"), "of no use: data/admin-token: a token is 16 to 512"),
         ] {
             let file = path("f.toml");
             std::fs::write(&file, &text).unwrap();

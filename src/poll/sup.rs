@@ -11,7 +11,9 @@ use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use tidegate_core::model::{FAIR_TIME, FeedName, PushTrust, PushedPoll, SupId, Time, ToldChange};
+use tidegate_core::model::{
+    FAIR_TIME, FeedName, PushTrust, PushedPoll, SupId, Time, ToldChange, shown_text,
+};
 use tidegate_core::pause::GrowingPause;
 use tidegate_core::sup::{
     Follower, FollowerStatus, SupAnnouncement, SupDocument, UpdateMember, read_of,
@@ -205,7 +207,7 @@ pub async fn follow(context: Arc<PollContext>, mut reader: SupReader, source: Sh
         }
         // Pause at least four times as long as the reading took.
         let rest = begun.elapsed() * 4;
-        let document = warn_span!("sup", document = %reader.request.url);
+        let document = warn_span!("sup", document = shown_text(&reader.request.url, None));
         let (wanted, wait) = document.in_scope(|| source.lock().apply_reading(read));
         if !wanted.feeds.is_empty() {
             context.command(move |it| it.poll_announced(&wanted)).await;
