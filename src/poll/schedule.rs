@@ -200,7 +200,7 @@ impl FeedSchedule<'_> {
             Retry::Backoff => (doubled(self.bounds.min), "the pause grows with each"),
             Retry::After(wait) if wait < self.bounds.min => (
                 doubled(self.bounds.min),
-                "the publisher named a short time (Retry-After), and the pause grows",
+                "the publisher named a short time (Retry-After), and the pause grows with each",
             ),
             Retry::Busy => (doubled(self.bounds.min.max(BUSY_PAUSE)), "the publisher is busy"),
             Retry::After(wait) => {
@@ -334,6 +334,13 @@ pub enum IntervalReason {
     /// Changes are announced by a SUP document or a hub.
     BySup,
     ByHub,
+}
+
+impl IntervalReason {
+    /// Whether the publisher's hub or SUP document tells of changes meanwhile.
+    pub const fn is_announced(self) -> bool {
+        matches!(self, Self::BySup | Self::ByHub)
+    }
 }
 
 /// Returns the duration in whole seconds, at most `u32::MAX`.

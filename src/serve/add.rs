@@ -85,19 +85,20 @@ pub(super) fn check_length(address: &str) -> Result<(), Problem> {
 /// Looks at an address as a person typed it. Returns it as it was found, and what is there.
 async fn look_at(app: &SharedState, typed: &str) -> Result<(String, AddressPreview), Problem> {
     check_length(typed)?;
-    let all = candidates(typed).unwrap_or_default();
-    let mut all: Vec<String> = all.into_iter().map(String::from).collect();
-    if all.is_empty() {
-        all.push(completed(typed));
-    }
-    let mut first = None;
-    for address in all {
+    let asks_for_https = typed.to_ascii_lowercase().contains("https:");
+    // What may be a secret goes out in clear only where that is typed.
+    let has_secrets =
+        |url: &Url| !url.username().is_empty() || url.password().is_some() || url.query().is_some();
+    let may_be_asked = |url: &Url| url.scheme() == "https" || !(asks_for_https || has_secrets(url));
+    let others = candidates(typed).into_iter().flatten().skip(1).filter(may_be_asked);
+    let mut failed = None;
+    for address in std::iter::once(completed(typed)).chain(others.map(String::from)) {
         match app.operator.preview(&address).await {
             Ok(there) => return Ok((address, there)),
-            Err(error) => first = first.or(Some(error)),
+            Err(error) => failed = failed.or(Some(error)),
         }
     }
-    Err(first.map_or_else(Problem::unread_feed, Problem::from))
+    Err(failed.map_or_else(Problem::unread_feed, Problem::from))
 }
 
 async fn add(app: &SharedState, address: &str, form: &SentForm) -> Result<FeedName, Problem> {

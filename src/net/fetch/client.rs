@@ -200,7 +200,7 @@ impl Core {
         };
         let mut response = match send(headers.clone()).await {
             // A kept connection may have been closed just then.
-            Err(FetchError::CutOff { .. }) if soon => send(headers.clone()).await?,
+            Err(FetchError::CutOff { .. }) if request.soon => send(headers.clone()).await?,
             sent => sent?,
         };
         if response.status() == StatusCode::NOT_ACCEPTABLE && !headers.contains_key(ACCEPT) {

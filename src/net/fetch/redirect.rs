@@ -3,9 +3,11 @@
 use super::error::{FetchBlame, FetchError};
 use super::guard::shown;
 use super::lead::without_credentials;
-use percent_encoding::{CONTROLS, percent_encode};
+use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 use url::Url;
 
+/// All of ASCII; an address is read without its tabs.
+const KEPT: &AsciiSet = &CONTROLS.remove(b'\t');
 /// The most redirects per fetch.
 pub const MAX_REDIRECTS: usize = 8;
 
@@ -37,15 +39,15 @@ impl RedirectChain {
         if self.hops == MAX_REDIRECTS {
             let cookie = if self.sets_cookies { ", and sets a cookie on the way" } else { "" };
             return Err(FetchError::upstream(format!(
-                "the publisher sent more than {MAX_REDIRECTS} redirects, which is the limit, the last to {}{cookie}",
-                shown(&self.url)
+                "the publisher sent more than {MAX_REDIRECTS} redirects, which is the limit, the last at {}{cookie}",
+                self.url.origin().ascii_serialization()
             )));
         }
         let why = format!("the publisher sent a redirect ({code}) without a usable location");
         let says = Some((FetchBlame::Upstream, why));
         let unusable = FetchError::Status { code, retry_after: None, redirected_to: None, says };
-        // Bytes of whatever charset are taken as they are, and control characters for none.
-        let text = location.map(|value| percent_encode(value, CONTROLS).to_string());
+        // Bytes that are no ASCII are taken as they are, whatever their charset.
+        let text = location.map(|value| percent_encode(value, KEPT).to_string());
         let text = text.filter(|text| !text.is_empty());
         let target = text.and_then(|text| self.url.join(&text).ok());
         let target = without_credentials(target.ok_or(unusable)?);
@@ -114,7 +116,7 @@ mod tests {
             t.follow(302, Some(b"/")).unwrap();
         }
         for (sets_cookies, end) in
-            [(false, "the last to http://a.org/"), (true, "sets a cookie on the way")]
+            [(false, "the last at http://a.org"), (true, "sets a cookie on the way")]
         {
             t.sets_cookies = sets_cookies;
             let said = t.follow(302, Some(b"/")).unwrap_err().to_string();

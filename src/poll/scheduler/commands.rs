@@ -174,8 +174,8 @@ impl PollScheduler {
         }
     }
 
-    /// Moves a poll forward that the feed's bounds allow earlier by now: the next one by its interval, and any that is
-    /// planned later than the longest interval.
+    /// Moves the next poll forward where the bounds allow it earlier by now: one that is planned by the feed's own
+    /// interval is planned anew, any other is kept within the longest interval.
     fn bring_forward(&mut self, name: &FeedName) {
         let now = self.context.clock.now();
         let share = |whole: Duration| Duration::from_secs(phase(name) % whole.as_secs().max(1));
@@ -183,12 +183,17 @@ impl PollScheduler {
             let next = feed.live.next.as_ref()?;
             let bounds = self.bounds(&feed.record);
             let planned = match next.reason {
-                PollReason::Interval { .. } => {
+                PollReason::Interval { because, .. } if !because.is_announced() => {
                     let anew = feed.memory.resume(bounds, None, now)?;
-                    PlannedPoll { at: anew.at.max(now.plus(share(bounds.min()))), ..anew }
+                    let every = match anew.reason {
+                        PollReason::Interval { every, .. } => Duration::from_secs(every.into()),
+                        PollReason::Text(_) => bounds.max(),
+                    };
+                    let at = if anew.at > now { anew.at } else { now.plus(share(every)) };
+                    PlannedPoll { at, ..anew }
                 }
-                PollReason::Text(_) if next.at <= now.plus(bounds.max()) => return None,
-                PollReason::Text(_) => {
+                _ if next.at <= now.plus(bounds.max()) => return None,
+                _ => {
                     let at = now.plus(share(bounds.max()));
                     PlannedPoll::new(at, "the longest interval was lowered")
                 }

@@ -332,9 +332,10 @@ fn plan_after_failure(
     // A 429 of a busy host concerns all its feeds. The feed soon waits in line again instead of backing off.
     let refused_for = error.pause(&record.url).map(|pause| pause.wait);
     let next = match (status, refused_for) {
-        (Some(429), Some(wait)) if wait <= MAX_WAIT_IN_LINE => {
-            PlannedPoll::new(now.plus(wait.max(REFUSED.after(failures))), HOST_PAUSED)
-        }
+        (Some(429), Some(wait)) if wait <= MAX_WAIT_IN_LINE => PlannedPoll::new(
+            now.plus(wait.max(REFUSED.after(failures).min(bounds.max()))),
+            HOST_PAUSED,
+        ),
         _ => next,
     };
     memory.state.not_before = is_asked.then_some(next.at);

@@ -214,7 +214,7 @@ impl ClientForRequest {
                 FetchError::Unusable { blame, why }
             }
             (FetchError::Timeout { what: ACCEPTING, limit }, Some(proxy)) => {
-                let (host, limit) = (url.host_str().unwrap_or_default(), limit.as_secs());
+                let (host, limit) = (url.host_str().unwrap_or_default(), limit.as_secs_f32());
                 let why =
                     format!("the proxy {proxy} gave no connection to {host} within {limit} s");
                 FetchError::Unusable { blame: FetchBlame::Network, why }
