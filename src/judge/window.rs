@@ -359,17 +359,19 @@ pub(crate) const fn keeps_everything(character: &Character) -> bool {
         && character.came_alone > character.came_swapping.saturating_mul(2)
 }
 
+/// Whether the item was let in while a document is held.
+pub(crate) fn is_let_in(input: &JudgeInput<'_>, known: usize) -> bool {
+    let held = input.snapshot.state.hold.as_ref().map(|hold| hold.row_since);
+    let seen = input.snapshot.known.get(known).map(|known| known.first_seen);
+    held.zip(seen).is_some_and(|(held, seen)| seen >= held)
+}
+
 /// The items of the last document, in its order. What was let in while a document is held was not in it.
 fn last_document(input: &JudgeInput<'_>) -> Vec<usize> {
-    let known = &input.snapshot.known;
     let listed = input.snapshot.order.iter().filter_map(|id| input.snapshot.position(id));
     let listed: Vec<usize> = listed.collect();
-    let held = input.snapshot.state.hold.as_ref().map(|hold| hold.row_since);
-    let is_let_in = |at: usize| {
-        let seen = known.get(at).map(|known| known.first_seen);
-        held.zip(seen).is_some_and(|(held, seen)| seen >= held)
-    };
-    let old: Vec<usize> = listed.iter().copied().filter(|at| !is_let_in(*at)).collect();
+    let old = listed.iter().copied().filter(|at| !is_let_in(input, *at));
+    let old: Vec<usize> = old.collect();
     // A hold that began with the first document lets nothing in.
     if old.is_empty() { listed } else { old }
 }

@@ -2,7 +2,7 @@
 
 use super::{mass_changed, re_keyed, shrunken};
 use crate::same_item::{self, Basis};
-use crate::window::WindowShift;
+use crate::window::{WindowShift, is_let_in};
 use tidegate_core::model::Completeness;
 
 /// The number of items of the last document, or let in since, under unchanged ids, that proves that this is the same feed.
@@ -23,12 +23,7 @@ pub(crate) fn entries_to_let_in(window: &WindowShift<'_>, kind: &str) -> Vec<usi
     }
     let found = document.entries.len();
     // What was let in since is this feed's as well.
-    let since = input.snapshot.state.hold.as_ref().map(|hold| hold.row_since);
-    let is_let_in = |known: usize| {
-        let known = input.snapshot.known.get(known);
-        since.zip(known).is_some_and(|(since, known)| known.first_seen >= since)
-    };
-    let is_old = |known| window.place(known).is_some() || is_let_in(known);
+    let is_old = |known| window.place(known).is_some() || is_let_in(input, known);
     let old = || input.matching.pairs.iter().filter(|pair| is_old(pair.known));
     let same = old().filter(|pair| pair.basis == Basis::SameId).count();
     if same < SAME_FEED && same * SAME_FEED_PART < found {

@@ -344,7 +344,7 @@ impl CandidatePair<'_> {
     pub(super) fn is_told_anew(&self, signs: &Signs) -> bool {
         let (new, old) = self.sides.dates(self.at, self.known);
         let is_later = new.zip(old).is_some_and(|(new, old)| new.since(old) >= ANOTHER_DAY);
-        let is_built = signs.address_weight > 0 && new == self.sides.common_date;
+        let is_built = signs.address_weight > 0 && new == self.sides.common_date();
         let texts = self.groups.texts.get(&self.at).into_iter().flatten();
         let has_text = texts.into_iter().any(|text| text.is_full && !text.is_title);
         is_later && !is_built && has_text && signs.text == 0

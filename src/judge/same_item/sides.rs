@@ -4,6 +4,7 @@ use super::pairs::ANOTHER_DAY;
 use super::signs::Basis;
 use super::{MatchedEntry, Matching};
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
+use std::cell::OnceCell;
 use std::hash::Hash;
 use tidegate_core::model::{FeedDocument, Ignore, ItemStatus, Snapshot, Time};
 
@@ -28,9 +29,9 @@ pub(super) struct Sides<'a> {
     /// Whether any are paired by their id.
     pub(super) has_ids: bool,
     /// The time of day, in seconds, that so many entries have that it tells nothing.
-    day_second: Option<i64>,
+    day_second: OnceCell<Option<i64>>,
     /// The date that so many entries have.
-    pub(super) common_date: Option<Time>,
+    common_date: OnceCell<Option<Time>>,
 }
 
 const DAY: i64 = 86_400;
@@ -67,8 +68,8 @@ impl<'a> Sides<'a> {
             old,
             paired: None,
             has_ids: false,
-            day_second: most_common(document, |date| date.unix().rem_euclid(DAY)),
-            common_date: most_common(document, |date| date),
+            day_second: OnceCell::new(),
+            common_date: OnceCell::new(),
         }
     }
 
@@ -174,8 +175,15 @@ impl<'a> Sides<'a> {
     /// Whether a date is a day without a time, in whatever zone: at midnight UTC, or at a time of day
     /// that half of the document's dates have.
     pub(super) fn is_day(&self, date: Time) -> bool {
-        let second = date.unix().rem_euclid(DAY);
-        second == 0 || self.day_second == Some(second)
+        let of_day = |date: Time| date.unix().rem_euclid(DAY);
+        let second = of_day(date);
+        let common = self.day_second.get_or_init(|| most_common(self.document, of_day));
+        second == 0 || *common == Some(second)
+    }
+
+    /// The date that half of the document's entries have, or more of them.
+    pub(super) fn common_date(&self) -> Option<Time> {
+        *self.common_date.get_or_init(|| most_common(self.document, |date| date))
     }
 
     /// When they were published, or else updated.
