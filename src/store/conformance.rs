@@ -14,11 +14,11 @@ mod together;
 
 use super::{PostgresRequest, Store, StoreError};
 use crate::testing::TestSchema;
+use std::ops::Deref;
 use std::sync::Arc;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::EndpointId;
 
-/// What a store is kept in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EngineKind {
     Memory,
@@ -33,7 +33,6 @@ enum Home {
     Postgres(TestSchema),
 }
 
-/// A store that can be closed and opened again.
 struct StoreFixture {
     store: Arc<Store>,
     clock: ManualClock,
@@ -52,6 +51,14 @@ fn open(home: &Home, clock: ManualClock) -> Result<Store, StoreError> {
         Home::Postgres(schema) => {
             Store::open_on_postgres(PostgresRequest::new(&schema.url, endpoint), clock)
         }
+    }
+}
+
+impl Deref for StoreFixture {
+    type Target = Arc<Store>;
+
+    fn deref(&self) -> &Arc<Store> {
+        &self.store
     }
 }
 
@@ -96,14 +103,6 @@ impl StoreFixture {
         }
         self.store.close().await.unwrap();
         Self::open(self.home, self.clock)
-    }
-
-    /// The same, with the store that it has then.
-    async fn again(self, store: Arc<Store>) -> (Self, Arc<Store>) {
-        drop(store);
-        let fixture = self.reopen().await;
-        let store = fixture.store();
-        (fixture, store)
     }
 }
 

@@ -47,7 +47,6 @@ pub(crate) async fn import(store: &Store, pieces: Vec<ExportRecord>) -> Result<(
     send_messages(store, pieces.chain([ImportMessage::End]), false).await
 }
 
-/// Hands messages to an import, and closes the channel.
 pub(super) async fn send_messages(
     store: &Store,
     messages: impl IntoIterator<Item = ImportMessage>,
@@ -114,8 +113,7 @@ async fn assert_alike(one: &Store, other: &Store, is_same: bool) {
     }
 }
 
-pub(super) async fn fill(fixture: &StoreFixture) {
-    let store = fixture.store();
+pub(super) async fn fill(store: &StoreFixture) {
     let feeds = store.feed_list().await.unwrap();
     store.apply_feeds(&[], &feeds, Some(applied("http://a/"))).await.unwrap();
     for name in ["news", "empty"] {
@@ -152,12 +150,11 @@ async fn everything_is_handed_over(fixture: StoreFixture) {
 }
 
 /// A copy of another kind answers alike, and a copy of that one, of the first kind, in everything. The first copy.
-pub(super) async fn there_and_back(fixture: &StoreFixture, other: EngineKind) -> StoreFixture {
-    let store = fixture.store();
+pub(super) async fn there_and_back(store: &StoreFixture, other: EngineKind) -> StoreFixture {
     let there = copy(&store, other).await;
     assert_alike(&store, &there.store(), false).await;
     let there = there.reopen().await;
-    let back = copy(&there.store(), fixture.kind()).await;
+    let back = copy(&there.store(), store.kind()).await;
     assert_alike(&store, &back.store(), true).await;
     there
 }
@@ -238,10 +235,9 @@ async fn what_contradicts_itself_is_refused() {
     }
 }
 
-async fn nobody_need_take_it_all(fixture: StoreFixture) {
-    fill(&fixture).await;
+async fn nobody_need_take_it_all(store: StoreFixture) {
+    fill(&store).await;
     let (sender, mut receiver) = mpsc::channel(1);
-    let store = fixture.store();
     let leaving = async move {
         assert!(matches!(receiver.recv().await, Some(ExportRecord::Origin(_))));
     };
@@ -250,9 +246,8 @@ async fn nobody_need_take_it_all(fixture: StoreFixture) {
 
 /// Writers go on while a store is handed over. Each feed comes at one of its revisions, and the log is never
 /// ahead of it.
-async fn what_is_committed_meanwhile_leaves_every_feed_whole(fixture: StoreFixture) {
+async fn what_is_committed_meanwhile_leaves_every_feed_whole(store: StoreFixture) {
     const FEEDS: [&str; 3] = ["a", "b", "c"];
-    let store = fixture.store();
     for (name, seconds) in FEEDS.iter().cycle().zip(1..=12) {
         let change = Draft::on(&store, name, seconds).await.item("i", "I").item("j", "J");
         change.order(&["i", "j"]).commit(&store).await;
@@ -297,8 +292,7 @@ async fn what_is_committed_meanwhile_leaves_every_feed_whole(fixture: StoreFixtu
     assert!(copied.state(&feed("late")).await.unwrap().is_none());
 }
 
-async fn a_feed_that_is_purged_meanwhile_ends_it(fixture: StoreFixture) {
-    let store = fixture.store();
+async fn a_feed_that_is_purged_meanwhile_ends_it(store: StoreFixture) {
     for name in ["a", "z"] {
         store.put_feed(&record(name)).await.unwrap();
         Draft::on(&store, name, 1).await.item("i", "I").order(&["i"]).commit(&store).await;
@@ -312,7 +306,6 @@ async fn a_feed_that_is_purged_meanwhile_ends_it(fixture: StoreFixture) {
     let said = format!("{said}: {}", std::error::Error::source(&said).unwrap());
     assert!(said.contains("the feed z was purged meanwhile"), "{said}");
     // What is there now can be handed over.
-    assert!(
-        pieces(&store).await.iter().all(|piece| piece.feed().is_none_or(|f| f.as_str() == "a"))
-    );
+    let left = pieces(&store).await;
+    assert!(left.iter().all(|piece| piece.feed().is_none_or(|feed| feed.as_str() == "a")));
 }

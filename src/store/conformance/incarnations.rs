@@ -27,8 +27,7 @@ fn knows(store: &Store, Place(mark, epoch): Place) -> bool {
 }
 
 /// Commits so many changes; the place after each.
-async fn changes(fixture: &StoreFixture, seconds: std::ops::Range<i64>) -> Vec<Place> {
-    let store = fixture.store();
+async fn changes(store: &StoreFixture, seconds: std::ops::Range<i64>) -> Vec<Place> {
     let mut places = Vec::new();
     for second in seconds {
         let draft = edit(&store, second).await.item("a", &second.to_string());
@@ -78,11 +77,10 @@ async fn a_compacted_store_goes_on() {
     }
 }
 
-async fn a_copy_begins_a_life_of_its_own(fixture: StoreFixture) {
-    let before = changes(&fixture, 1..5).await;
-    let store = fixture.store();
-    let second = &copied(&store, fixture.kind(), 20).await;
-    let ahead = changes(&fixture, 5..30).await;
+async fn a_copy_begins_a_life_of_its_own(store: StoreFixture) {
+    let before = changes(&store, 1..5).await;
+    let second = &copied(&store, store.kind(), 20).await;
+    let ahead = changes(&store, 5..30).await;
     is_apart(second, &before, &ahead).await;
     // A copy of a copy is a third.
     let shared = newest(&second.store());

@@ -108,7 +108,6 @@ fn other_files_are_told_apart() {
     assert!(matches!(read(&long), Err(PortableError::Damaged(_))));
 }
 
-/// Frames as they stand in a file.
 fn encoded(record: &impl serde::Serialize, kind: u8) -> Vec<u8> {
     [vec![1, 0, kind], postcard::to_stdvec(record).unwrap()].concat()
 }

@@ -4,20 +4,18 @@ use super::reopen::{pauses, until_open};
 use super::*;
 use crate::conformance::make::record;
 use crate::engine::{Class, EngineCall, KeyOrder, WatchedEngine, beginning_with};
+use crate::testing::eventually;
 use crate::{CommitError, Epoch, Select};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::mpsc;
 
-/// What is done before each barrier of an engine; an error is its answer.
-pub(super) type BeforePass = dyn Fn() -> io::Result<()> + Send + Sync;
-
-/// Has something done before each barrier.
+/// Has something done before each barrier; an error is its answer.
 pub(super) fn before_pass(
     before: impl Fn() -> io::Result<()> + Send + Sync + 'static,
 ) -> Box<WrapEngine> {
-    let before: Arc<BeforePass> = Arc::new(before);
+    let before = Arc::new(before);
     Box::new(move |engine| {
         let before = Arc::clone(&before);
         let doing = "make a write durable";
@@ -121,12 +119,7 @@ async fn requests_that_wait_together_share_a_barrier() {
         let first = commit(0);
         waits.recv().await.unwrap();
         let together: Vec<_> = (1..12).map(commit).collect();
-        let all_wait = async {
-            while store.queued() < together.len() {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(20), all_wait).await.expect("some do not ask");
+        eventually("some do not ask", || store.queued() >= together.len()).await;
         let_through.send(Ok(())).unwrap();
         waits.recv().await.unwrap();
         let_through.send(if fails { Err(no_space()) } else { Ok(()) }).unwrap();
@@ -197,7 +190,9 @@ async fn break_off(failing: usize) -> (Result<Committed, CommitError>, Revision)
     let view = async |store: &Store| store.view(&news(), Select::All).await.unwrap().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let passes = Arc::new(AtomicUsize::new(usize::MAX));
-    let mut store = open_with(folder.path(), pauses(1), passable(Arc::clone(&passes))).unwrap();
+    let left = Arc::clone(&passes);
+    let wrap = before_pass(move || if is_left(&left) { Ok(()) } else { Err(no_space()) });
+    let mut store = open_with(folder.path(), pauses(1), wrap).unwrap();
     wide(&store, "one").await.unwrap();
     let before = view(&store).await;
     assert_eq!(before.items.len(), names.len());
@@ -232,8 +227,4 @@ async fn break_off(failing: usize) -> (Result<Committed, CommitError>, Revision)
     wide(&store, "three").await.unwrap();
     assert_eq!(view(&store).await.items.len(), names.len());
     (said, after.state.revision)
-}
-/// Barriers that can be passed so often, and fail from then on.
-fn passable(left: Arc<AtomicUsize>) -> Box<WrapEngine> {
-    before_pass(move || if is_left(&left) { Ok(()) } else { Err(no_space()) })
 }
