@@ -2,7 +2,6 @@
 
 mod announced;
 mod checkpoints;
-mod documents;
 mod hubs;
 mod interruptions;
 mod leaps;

@@ -176,13 +176,7 @@ fn what_waits_for_a_host_leaves_its_line_when_the_host_asks_for_a_pause() {
     assert_eq!(next_of(&mut polite, then), Some(("late", Err(580 * SECOND))));
     assert_eq!(polite.paused(a, then), Some(580 * SECOND));
     assert_eq!(next(&mut polite, then), Some("other"));
-    polite.enqueue("another", b, HostRank::Usual, start + 21 * SECOND);
-    // A pause of a second host applies to the whole domain.
-    polite.pause(b, 600 * SECOND, start + 21 * SECOND);
-    assert_eq!(put_off(&mut polite, start + 21 * SECOND), [("another", 600 * SECOND)]);
     finish(&mut polite, b, start + 22 * SECOND);
-    polite.enqueue("third", "https://c.news.co.uk/", HostRank::Usual, start + 22 * SECOND);
-    assert_eq!(put_off(&mut polite, start + 22 * SECOND), [("third", 599 * SECOND)]);
     polite.enqueue("one", a, HostRank::Usual, start + 622 * SECOND);
     assert_eq!(next(&mut polite, start + 622 * SECOND), Some("one"));
     finish(&mut polite, a, start + 623 * SECOND);

@@ -12,7 +12,6 @@ fn id(name: &str) -> SupId {
     SupId::new(name).unwrap()
 }
 
-/// A task that does nothing.
 fn idle_task() -> BackgroundTask {
     BackgroundTask { task: tokio::spawn(async {}), _cancel: CancellationToken::new().drop_guard() }
 }
@@ -60,7 +59,6 @@ impl Fixture {
         tokio::time::advance(wait).await;
     }
 
-    /// Records a poll that has just begun.
     fn polled(&mut self, name: &str, poll: PushedPoll) -> bool {
         let followed = self.feeds.get_mut(name);
         followed.is_some_and(|it| it.polled(poll, Instant::now(), self.time))

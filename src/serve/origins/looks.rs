@@ -234,11 +234,8 @@ impl Drop for Look {
 mod tests {
     use super::*;
     use crate::tests::client;
+    use tidegate_net::testing::url;
     use tokio::time::advance;
-
-    fn url(text: &str) -> Url {
-        Url::parse(text).unwrap()
-    }
 
     const WAIT: Duration = Duration::from_secs(5);
 

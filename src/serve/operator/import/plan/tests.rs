@@ -193,7 +193,6 @@ fn listing(records: &[FeedRecord]) -> Vec<String> {
     lines
 }
 
-/// The store after a plan.
 fn after(stored: Vec<FeedRecord>, plan: ImportPlan) -> Vec<FeedRecord> {
     let all = stored.into_iter().chain(plan.placed).chain(plan.new);
     let by_name: BTreeMap<_, _> = all.map(|record| (record.name.clone(), record)).collect();

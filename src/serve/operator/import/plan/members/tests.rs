@@ -10,7 +10,6 @@ fn rules(list: &str, private: bool) -> ListRules {
     ListRules { list: name(list), private, allow, lead_scope }
 }
 
-/// A gateway's feeds.
 #[derive(Default)]
 struct Feeds {
     stored: Vec<FeedRecord>,
@@ -20,14 +19,12 @@ struct Feeds {
 }
 
 impl Feeds {
-    /// Feeds that follow the list `ours`.
     fn following(outlines: &str) -> Self {
         let mut feeds = Self::default();
         feeds.follow("ours", outlines);
         feeds
     }
 
-    /// Those of a gateway at `gate.example`.
     fn of_gate() -> Self {
         let mut feeds = Self::default();
         feeds.config.server.public_url = Some("https://gate.example".to_owned());
@@ -40,7 +37,6 @@ impl Feeds {
         self.carry_out(outlines, false, Some(rules(list, self.private)))
     }
 
-    /// Checks that what a list says changes nothing.
     #[track_caller]
     fn assert_idle(&mut self, list: &str, outlines: &str) -> ImportPlan {
         let done = self.follow(list, outlines);
