@@ -15,7 +15,7 @@ use super::message::{FetchAnswer, FetchRequest, Fetched, FetchedDocument};
 use super::pass::Passers;
 use super::redirect::RedirectChain;
 use super::{FetchLimits, FetchSettings, Passage, Passing, Services, body, challenge, freshness};
-use crate::origin::{OriginSite, check_for_everybody};
+use crate::origin::{OriginSite, address_at_host, check_for_everybody};
 use bytes::Bytes;
 use cookie_store::CookieStore;
 use http::StatusCode;
@@ -259,7 +259,9 @@ impl Core {
                     fetched.answer = FetchAnswer::Same;
                     return Ok(fetched);
                 }
-                let url = fetched.final_url.clone();
+                // What a site says relative to itself is where its readers have it.
+                let here = address_at_host(&self.sites, &chain.url);
+                let url = here.unwrap_or_else(|| fetched.final_url.clone());
                 let document = Box::pin(self.document((wire, print), &headers, url, delta)).await?;
                 if let Some(service) = challenge::in_page(&headers, &document.bytes) {
                     let (code, redirected_to) = (status, identified.redirected(&chain));
