@@ -163,14 +163,14 @@ impl Core {
                 let answer = self.answer(&identified, chain, response).await?;
                 return Ok(Fetched { leads: led_request.into_scope(), ..answer });
             }
-            let led = response.headers().get(LOCATION);
+            let led = response.headers().get(LOCATION).map(HeaderValue::as_bytes);
             let within = self.within_site(led, &chain.url);
             is_ours &= within.is_some();
             let within = within.as_ref().map(|url| url.as_str().as_bytes());
             chain.sets_cookies |= response.headers().contains_key(SET_COOKIE);
             identified.take_cookies(&chain.url, response.headers());
             let from = chain.url.clone();
-            chain.follow(code, within.or(led.map(HeaderValue::as_bytes)))?;
+            chain.follow(code, within.or(led))?;
             let scope = (led_request.into_scope(), request.is_secret);
             led_request = self.lead(scope, Some(from), &chain.url).await;
         }
