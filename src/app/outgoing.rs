@@ -83,6 +83,7 @@ pub(super) fn polling(config: &Config, public_url: &str) -> PollSettings {
         items: publish.items,
         archives: publish.archives,
         reach: reach(config, public_url),
+        sites: origins::sites(config, public_url),
     }
 }
 

@@ -10,7 +10,7 @@ mod headers;
 mod passed;
 mod site;
 
-pub use address::{OriginSite, escaped, site_of, spelled_below};
+pub use address::{OriginSite, address_at_host, escaped, site_of, spelled_below};
 pub(crate) use admission::words;
 pub use admission::{
     NotForEverybody, check_for_everybody, is_definite, is_for_everybody, is_neutral, may_be_feed,

@@ -36,9 +36,11 @@ pub use schedule::{Bounds, UpdateRate, replay_interval};
 pub use subscribe::Reach;
 pub use sup::{SupNews, SupReader};
 
+use std::sync::Arc;
 use std::time::Duration;
 use tidegate_judge::archive;
 use tidegate_net::fetch::read_url;
+use tidegate_net::origin::OriginSite;
 
 /// The settings of polling, from the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +64,8 @@ pub struct PollSettings {
     pub archives: archive::Policy,
     /// Where hubs reach this gateway; `None`: the gateway subscribes to no hub.
     pub reach: Option<Reach>,
+    /// The sites in front of which this gateway stands.
+    pub sites: Vec<Arc<OriginSite>>,
 }
 
 impl PollSettings {

@@ -18,7 +18,8 @@ use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedRecord, Probing, Time};
 use tidegate_judge::probe::{self, ProbeEnd, ProbePlan, ProbeReply, Replies};
 use tidegate_judge::record::Observation;
-use tidegate_net::fetch::{Call, CallRequest, PauseRequest};
+use tidegate_net::fetch::{Call, CallRequest, PauseRequest, read_url};
+use tidegate_net::origin::address_at_host;
 use tidegate_status::FinishedProbe;
 use tidegate_store::in_words;
 use tokio::sync::Semaphore;
@@ -54,10 +55,14 @@ pub(super) async fn plan(context: &PollContext, feed: &Arc<FeedRecord>) -> Optio
             return None;
         }
     };
+    // The items of a site link to where its readers have it.
+    let url = read_url(&feed.url).ok();
+    let here = url.and_then(|url| address_at_host(&context.settings.load().sites, &url));
     let feed = Arc::clone(feed);
     // Blocking, because a ledger of many thousand items takes time.
     let planned = tokio::task::spawn_blocking(move || {
-        probe::plan(&feed.name, &feed.url, &feed.options, &snapshot, now, room)
+        let url = here.as_deref().unwrap_or(&feed.url);
+        probe::plan(&feed.name, url, &feed.options, &snapshot, now, room)
     });
     planned.await.unwrap_or_else(|error| {
         tracing::error!(%error, "what is missing could not be looked through");

@@ -115,6 +115,25 @@ async fn what_is_not_for_everybody_makes_no_feed() {
     front.gateway.stop().await;
 }
 
+/// Readers have the site at our host alone, whatever they read it as.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_relative_to_the_site_is_at_our_host() {
+    let site = start_site().await;
+    let rss = "<rss version='2.0'><channel><title>T</title><link>/</link><item><title>A</title>\
+               <guid>1</guid><link>/posts/1</link></item></channel></rss>";
+    site.set("/rss.xml", Answer::document("application/rss+xml", rss));
+    let front = Front::through(&site.address("/")).await;
+    until("a feed", async || front.text("/rss.xml").await.contains("sx:sync")).await;
+    let (_, all) = front.gateway.admin("GET", "/feeds", Value::Null).await;
+    let feed = format!("/feeds/{}", all["feeds"][0]["name"].as_str().unwrap());
+    for view in ["?as=atom", "?as=rss", "?as=jsonfeed", "?as=html"] {
+        let text = front.gateway.text(&format!("{feed}{view}")).await;
+        assert!(text.contains(&format!("http://{HOST}/posts/1")), "{view}: {text}");
+        assert!(!text.contains(&site.address("/")), "{view}: {text}");
+    }
+    front.gateway.stop().await;
+}
+
 /// Where nothing is passed on, no part of what the site answers comes to our host.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_site_answers_what_is_no_feed_itself() {

@@ -96,8 +96,7 @@ impl Signs {
             (self.wording > 0).then_some("wording"),
             (self.date > 0).then_some("date"),
             (self.text > 0).then_some("text"),
-            // Last, since it has a condition.
-            address.filter(|_| self.address_weight > 0),
+            address,
         ];
         let words: Vec<&str> = words.into_iter().flatten().collect();
         let same = match words.split_last() {

@@ -8,8 +8,8 @@ use super::client::{Core, RequestWay};
 use super::clients::{CODINGS, HttpVersions};
 use super::error::{FetchError, broken};
 use super::freshness;
-use super::guard::MAX_URL_BYTES;
 use super::lead::{LeadScope, without_credentials};
+use super::redirect::target;
 use bytes::{Bytes, BytesMut};
 use http::Method;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderValue, LOCATION};
@@ -97,8 +97,8 @@ impl Core {
         let (mut response, leads) = self.send_once(request, &url).await?;
         let status = response.status().as_u16();
         let retry_after = freshness::retry_after(response.headers(), now);
-        let led = response.headers().get(LOCATION);
-        let location = self.within_site(led, &url).or_else(|| location(led, &url));
+        let led = response.headers().get(LOCATION).map(HeaderValue::as_bytes);
+        let location = self.within_site(led, &url).or_else(|| target(led, &url));
         let (mut body, mut whole) = (BytesMut::new(), false);
         if answer > 0 {
             // If the body is longer, the connection is closed with the rest of it.
@@ -135,15 +135,6 @@ impl Core {
         let response = sending.await.map_err(|error| led_request.explain(error))?;
         Ok((response, led_request.into_scope()))
     }
-}
-
-/// Returns the target of a redirect in an answer from `url`.
-pub(super) fn location(value: Option<&HeaderValue>, url: &Url) -> Option<Url> {
-    value
-        .map(HeaderValue::as_bytes)
-        .filter(|value| !value.is_empty() && value.len() <= MAX_URL_BYTES)
-        .and_then(|value| std::str::from_utf8(value).ok())
-        .and_then(|text| url.join(text).ok())
 }
 
 #[cfg(test)]

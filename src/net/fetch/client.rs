@@ -15,7 +15,7 @@ use super::message::{FetchAnswer, FetchRequest, Fetched, FetchedDocument};
 use super::pass::Passers;
 use super::redirect::RedirectChain;
 use super::{FetchLimits, FetchSettings, Passage, Passing, Services, body, challenge, freshness};
-use crate::origin::{OriginSite, check_for_everybody};
+use crate::origin::{OriginSite, address_at_host, check_for_everybody};
 use bytes::Bytes;
 use cookie_store::CookieStore;
 use http::StatusCode;
@@ -163,14 +163,14 @@ impl Core {
                 let answer = self.answer(&identified, chain, response).await?;
                 return Ok(Fetched { leads: led_request.into_scope(), ..answer });
             }
-            let led = response.headers().get(LOCATION);
+            let led = response.headers().get(LOCATION).map(HeaderValue::as_bytes);
             let within = self.within_site(led, &chain.url);
             is_ours &= within.is_some();
             let within = within.as_ref().map(|url| url.as_str().as_bytes());
             chain.sets_cookies |= response.headers().contains_key(SET_COOKIE);
             identified.take_cookies(&chain.url, response.headers());
             let from = chain.url.clone();
-            chain.follow(code, within.or(led.map(HeaderValue::as_bytes)))?;
+            chain.follow(code, within.or(led))?;
             let scope = (led_request.into_scope(), request.is_secret);
             led_request = self.lead(scope, Some(from), &chain.url).await;
         }
@@ -259,7 +259,9 @@ impl Core {
                     fetched.answer = FetchAnswer::Same;
                     return Ok(fetched);
                 }
-                let url = fetched.final_url.clone();
+                // What a site says relative to itself is where its readers have it.
+                let here = address_at_host(&self.sites, &chain.url);
+                let url = here.unwrap_or_else(|| fetched.final_url.clone());
                 let document = Box::pin(self.document((wire, print), &headers, url, delta)).await?;
                 if let Some(service) = challenge::in_page(&headers, &document.bytes) {
                     let (code, redirected_to) = (status, identified.redirected(&chain));

@@ -287,8 +287,11 @@ fn translate_cause(error: &(dyn Error + 'static), url: &Url, hop: usize) -> Opti
     }
     if let Some(tls) = cause::<rustls::Error>(error) {
         return Some(match tls {
-            rustls::Error::InvalidCertificate(_) => {
-                FetchError::upstream(format!("the certificate of {host} was not accepted: {tls}"))
+            rustls::Error::InvalidCertificate(why) => {
+                let is_unknown = *why == rustls::CertificateError::UnknownIssuer;
+                let own = if is_unknown { "; polling.ca_file names further issuers" } else { "" };
+                let why = format!("the certificate of {host} was not accepted: {tls}{own}");
+                FetchError::upstream(why)
             }
             _ => FetchError::Connect { host, why: tls.to_string() },
         });

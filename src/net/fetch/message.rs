@@ -129,7 +129,8 @@ pub struct FetchedDocument {
     pub bytes: Bytes,
     /// `Content-Type`, verbatim.
     pub content_type: Option<String>,
-    /// The address that answered, without credentials.
+    /// What its references are relative to: the address that answered, without credentials, or the one at which readers
+    /// have the document of a site with a host of its own here.
     pub url: String,
     pub prints: BodyPrints,
     /// Whether it is a delta (status 226, RFC 3229).

@@ -11,6 +11,13 @@ const KEPT: &AsciiSet = &CONTROLS.remove(b'\t');
 /// The most redirects per fetch.
 pub const MAX_REDIRECTS: usize = 8;
 
+/// Returns the target of a redirect, as an answer from `url` names it.
+pub(super) fn target(location: Option<&[u8]>, url: &Url) -> Option<Url> {
+    // Bytes that are no ASCII are taken as they are, whatever their charset.
+    let text = percent_encode(location.filter(|bytes| !bytes.is_empty())?, KEPT).to_string();
+    url.join(&text).ok()
+}
+
 /// The state of a chain of redirects.
 pub(super) struct RedirectChain {
     /// The current address, without credentials and fragment.
@@ -46,11 +53,7 @@ impl RedirectChain {
         let why = format!("the publisher sent a redirect ({code}) without a usable location");
         let says = Some((FetchBlame::Upstream, why));
         let unusable = FetchError::Status { code, retry_after: None, redirected_to: None, says };
-        // Bytes that are no ASCII are taken as they are, whatever their charset.
-        let text = location.map(|value| percent_encode(value, KEPT).to_string());
-        let text = text.filter(|text| !text.is_empty());
-        let target = text.and_then(|text| self.url.join(&text).ok());
-        let target = without_credentials(target.ok_or(unusable)?);
+        let target = without_credentials(target(location, &self.url).ok_or(unusable)?);
         let downgrade = self.url.scheme() == "https" && target.scheme() == "http";
         if downgrade {
             self.notes.push(format!(

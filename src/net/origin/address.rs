@@ -309,6 +309,12 @@ pub fn site_of<'s>(sites: &'s [Arc<OriginSite>], url: &Url) -> Option<&'s Arc<Or
     sites.iter().find(|site| site.holds(url))
 }
 
+/// Returns the address at which readers have what a site with a host of its own here has at `url`.
+pub fn address_at_host(sites: &[Arc<OriginSite>], url: &Url) -> Option<String> {
+    let site = site_of(sites, url)?;
+    matches!(site.config.place, OriginPlace::Host(_)).then(|| site.public_address(url))?
+}
+
 /// Whether an address is below `base`, whose path ends with a slash.
 fn is_below(url: &Url, base: &Url) -> bool {
     let is_same_origin = url.scheme() == base.scheme()

@@ -36,6 +36,7 @@ impl Default for PollSettings {
             items: tidegate_judge::record::ITEMS_KEPT,
             archives: archive::Policy::default(),
             reach: None,
+            sites: Vec::new(),
         }
     }
 }

@@ -4,15 +4,15 @@
 use super::Core;
 use crate::fetch::FetchLimits;
 use crate::fetch::access::ReadyProxy;
-use crate::fetch::call::location;
 use crate::fetch::clients::HttpVersions;
 use crate::fetch::error::{ACCEPTING, FetchBlame, FetchError, unreached};
 use crate::fetch::guard::{self, AllowPrivate, Openness, kind};
 use crate::fetch::lead::{LeadScope, LedRequest};
 use crate::fetch::pass::Passers;
+use crate::fetch::redirect::target;
 use crate::fetch::resolver::LookupError;
 use crate::origin::site_of;
-use http::header::{HeaderMap, HeaderValue};
+use http::header::HeaderMap;
 use reqwest::Client;
 use tidegate_core::model::ProxyRoute;
 use url::{Host, Position, Url};
@@ -186,13 +186,9 @@ impl Core {
 
     /// Returns where a redirect leads within the site of `from`, also if the site used its public name; `None` if it
     /// leads elsewhere or `from` belongs to no site.
-    pub(in crate::fetch) fn within_site(
-        &self,
-        led: Option<&HeaderValue>,
-        from: &Url,
-    ) -> Option<Url> {
+    pub(in crate::fetch) fn within_site(&self, led: Option<&[u8]>, from: &Url) -> Option<Url> {
         let site = site_of(&self.sites, from).filter(|site| site.public_name().is_some())?;
-        site.there(&location(led, from)?)
+        site.there(&target(led, from)?)
     }
 }
 
