@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::Config;
 use tidegate_core::clock::{Clock, RunningClock, SystemClock};
-use tidegate_poll::{self as poll, HostQueue, ParseAndRecord, PollError, Poller};
+use tidegate_poll::{self as poll, HostQueue, PollError, Poller};
 use tidegate_serve::Operator;
 use tidegate_store::{FreeSpace, Store};
 use tokio::task::JoinHandle;
@@ -130,7 +130,6 @@ impl Gateway {
             clock: Arc::clone(clock),
             running: Arc::clone(&running),
             services: prepared.services.clone(),
-            judge: Arc::new(ParseAndRecord::default()),
             hosts: Arc::clone(&ground.hosts),
             cancel: polling.clone(),
         };

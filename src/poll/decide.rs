@@ -2,7 +2,7 @@
 
 use super::PollSettings;
 use super::error::RoundError;
-use super::judge::{DocumentJudge, JudgeError, Judged, LedgerReader};
+use super::judge::{JudgeError, Judged, LedgerReader};
 use super::memory::{NO_PRINTS, Turnover};
 use super::permits::{count_large, is_large_ledger};
 use super::polling::PollContext;
@@ -200,9 +200,7 @@ impl CommitProgress {
 }
 
 /// Decides over a snapshot; the reader supplies the missing part of the ledger.
-type Decide = dyn Fn(&dyn DocumentJudge, &Observation<'_>, &LedgerReader) -> Result<Judged, JudgeError>
-    + Send
-    + Sync;
+type Decide = dyn Fn(&Observation<'_>, &LedgerReader) -> Result<Judged, JudgeError> + Send + Sync;
 
 /// The input of a decision.
 #[derive(Default)]
@@ -222,7 +220,7 @@ pub(super) async fn decide_and_commit(
     feed: &Arc<FeedRecord>,
     now: Time,
     basis: DecisionBasis,
-    decide: impl Fn(&dyn DocumentJudge, &Observation<'_>, &LedgerReader) -> Result<Judged, JudgeError>
+    decide: impl Fn(&Observation<'_>, &LedgerReader) -> Result<Judged, JudgeError>
     + Send
     + Sync
     + 'static,
@@ -331,7 +329,7 @@ async fn judge(
         // The reader must be dropped before the commit; it pins the old data.
         let (store, name) = (Arc::clone(&shared.store), feed.name.clone());
         let ledger = LedgerReader { store, feed: name, pinned: reader, runtime };
-        decide(shared.judge.as_ref(), &observation, &ledger)
+        decide(&observation, &ledger)
     };
     match tokio::task::spawn_blocking(work).await {
         Ok(judged) => Ok(judged?),
@@ -350,7 +348,7 @@ pub(super) async fn age_feed(
     feed: &Arc<FeedRecord>,
     now: Time,
 ) -> Result<CommitProgress, RoundError> {
-    let decide = |_: &dyn DocumentJudge, observation: &Observation<'_>, _: &LedgerReader| {
+    let decide = |observation: &Observation<'_>, _: &LedgerReader| {
         Ok(Judged { verdict: record::age(observation), full: true, ..Judged::default() })
     };
     decide_and_commit(context, feed, now, DecisionBasis::default(), decide).await

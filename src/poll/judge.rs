@@ -1,4 +1,4 @@
-//! The interface to `parse` and `record`, which judge a document; rounds can be tested with scripted judgements.
+//! Has `parse` and `record` judge a document, with what they need of the ledger.
 
 use super::walk::{self, ArchiveLinks};
 use futures_util::future::try_join_all;
@@ -103,206 +103,137 @@ pub enum JudgeError {
     Ledger(#[from] StoreError),
 }
 
-/// Judges documents. Pure apart from `ledger`; called on a blocking thread.
-pub trait DocumentJudge: Send + Sync + 'static {
-    /// Judges a document that differs from the last one. `ledger`: reads what the snapshot lacks.
-    fn take_in(
-        &self,
-        observation: &Observation<'_>,
-        fetched: &FetchedDocument,
-        sharing: &SharingContext,
-        ledger: &LedgerReader,
-    ) -> Result<Judged, JudgeError>;
-
-    /// Decides what is pending when the document was observed unchanged `same` times since the last commit.
-    fn decide_pending(
-        &self,
-        observation: &Observation<'_>,
-        same: u32,
-    ) -> Result<Verdict, JudgeError>;
-
-    /// Judges an older document and finds where the walk continues. Of the feed's own document, only the links count.
-    fn backfill(
-        &self,
-        observation: &Observation<'_>,
-        fetched: &FetchedDocument,
-        walk: &Backfill,
-        ledger: &LedgerReader,
-    ) -> Result<Judged, JudgeError>;
-
-    /// Judges the replies of missing items' own addresses. `same`: observations of the document since the last commit.
-    /// The warnings describe the replies.
-    fn judge_replies(
-        &self,
-        observation: &Observation<'_>,
-        replies: &Replies,
-        same: u32,
-    ) -> Result<Judged, JudgeError>;
+/// Judges a document that differs from the last one. `ledger`: reads what the snapshot lacks.
+pub(super) fn take_in(
+    observation: &Observation<'_>,
+    fetched: &FetchedDocument,
+    sharing: &SharingContext,
+    ledger: &LedgerReader,
+) -> Result<Judged, JudgeError> {
+    let before = record::read_before(observation.snapshot, fetched.prints);
+    let parsing = debug_span!("parse", bytes = fetched.bytes.len()).entered();
+    let decoded = decode(fetched, before)?;
+    let mut document = parse(fetched, &decoded)?;
+    drop(parsing);
+    if fetched.delta && document.completeness == Completeness::Full {
+        document.completeness = Completeness::Delta;
+    }
+    let (mut text, mut whole, mut failed) = (None, None, None);
+    match &sharing.complete {
+        Some(Ok(fetched)) => match decode(fetched, before) {
+            Ok(decoded) => text = Some((fetched, decoded)),
+            Err(error) => failed = Some(error.to_string()),
+        },
+        Some(Err(why)) => failed = Some(why.clone()),
+        None => {}
+    }
+    if let Some((fetched, decoded)) = &text {
+        match parse(fetched, decoded) {
+            Ok(document) => whole = Some(document),
+            Err(error) => failed = Some(error.to_string()),
+        }
+    }
+    let documents: Vec<_> = std::iter::once(&document).chain(&whole).collect();
+    let read = ledger.read_for(observation, &documents)?;
+    let observation =
+        &Observation { snapshot: read.as_ref().or(observation.snapshot), ..*observation };
+    let refreshed = refresh_fingerprints(observation, &document, ledger)?;
+    let observation =
+        &Observation { snapshot: refreshed.as_ref().or(observation.snapshot), ..*observation };
+    let wanted =
+        sharing.complete.is_none() && record::needs_complete(observation.snapshot, &document);
+    if wanted && let Some(complete) = document.sharing.as_ref().and_then(|s| s.complete.clone()) {
+        return Ok(Judged::waits_for(Wants::Complete(complete)));
+    }
+    let peers = Peers { complete: whole.as_ref(), issued: sharing.issued.as_ref() };
+    let (mut verdict, ()) = judge_with(observation, ledger, |observation| {
+        Ok((record::take_in_shared(observation, &document, &peers, fetched.prints)?, ()))
+    })?;
+    if sharing.issued.is_none() && !verdict.asks.is_empty() {
+        return Ok(Judged::waits_for(Wants::Issued(verdict.asks)));
+    }
+    let unknown = (!verdict.asks.is_empty()).then(|| {
+        "items that bear this gateway's name are not taken in yet: there was no time to look into all \
+         of its other feeds, or they are too many; they are looked up again at the next poll"
+            .to_owned()
+    });
+    let lacking = failed.is_some() || verdict.doubt.is_some() || unknown.is_some();
+    let failed = failed.map(|why| {
+        format!("the complete feed that it names could not be read, and is asked for again: {why}")
+    });
+    let notes = failed.into_iter().chain(unknown).chain(verdict.doubt.take());
+    let notes: Vec<String> = notes.chain(verdict.notes.drain(..)).collect();
+    let warnings = decoded.warnings.iter().chain(&document.warnings);
+    let warnings = warnings.map(|w| format!("at byte {}: {}", w.offset, w.message));
+    Ok(Judged {
+        verdict,
+        full: document.completeness == Completeness::Full && !lacking,
+        lacking,
+        entries: document.entries.len(),
+        newest: newest(&document, observation.now),
+        partial: partial(&document.completeness),
+        warnings: notes.into_iter().chain(warnings).take(MAX_WARNINGS).collect(),
+        wants: None,
+        sup: document.head.links.sup,
+        hub: HubLinks { hubs: document.head.links.hubs, own: document.head.links.own },
+        hints: document.head.hints,
+        walked: None,
+    })
 }
 
-/// The judge of a running gateway.
-#[derive(Debug, Clone, Default)]
-pub struct ParseAndRecord {
-    pub limits: Limits,
+/// Judges an older document and finds where the walk continues. Of the feed's own document, only the links count.
+pub(super) fn backfill(
+    observation: &Observation<'_>,
+    fetched: &FetchedDocument,
+    walk: &Backfill,
+    ledger: &LedgerReader,
+) -> Result<Judged, JudgeError> {
+    let decoded = decode(fetched, None)?;
+    let document = parse(fetched, &decoded)?;
+    let links = ArchiveLinks::from_document(&document, &fetched.url, walk.trail);
+    if walk.next.is_none() {
+        let walked = Walked { links, ..Walked::default() };
+        return Ok(Judged { walked: Some(walked), full: true, ..Judged::default() });
+    }
+    let is_gone = |id: &str| walk.gone.contains(&walk::hash_text(id));
+    let read = ledger.read_for(observation, &[&document])?;
+    let observation =
+        &Observation { snapshot: read.as_ref().or(observation.snapshot), ..*observation };
+    let (verdict, (taken, known)) = judge_with(observation, ledger, |observation| {
+        let Backfilled { verdict, taken, known } =
+            record::backfill(observation, &document, is_gone)?;
+        Ok((verdict, (taken, known)))
+    })?;
+    let walked = Walked { links, taken, known, bytes: weight(&verdict) };
+    // The document that polls read has not changed.
+    Ok(Judged { verdict, walked: Some(walked), full: true, ..Judged::default() })
 }
 
-impl DocumentJudge for ParseAndRecord {
-    fn take_in(
-        &self,
-        observation: &Observation<'_>,
-        fetched: &FetchedDocument,
-        sharing: &SharingContext,
-        ledger: &LedgerReader,
-    ) -> Result<Judged, JudgeError> {
-        let before = record::read_before(observation.snapshot, fetched.prints);
-        let parsing = debug_span!("parse", bytes = fetched.bytes.len()).entered();
-        let decoded = self.decode(fetched, before)?;
-        let mut document = self.parse(fetched, &decoded)?;
-        drop(parsing);
-        if fetched.delta && document.completeness == Completeness::Full {
-            document.completeness = Completeness::Delta;
-        }
-        let (mut text, mut whole, mut failed) = (None, None, None);
-        match &sharing.complete {
-            Some(Ok(fetched)) => match self.decode(fetched, before) {
-                Ok(decoded) => text = Some((fetched, decoded)),
-                Err(error) => failed = Some(error.to_string()),
-            },
-            Some(Err(why)) => failed = Some(why.clone()),
-            None => {}
-        }
-        if let Some((fetched, decoded)) = &text {
-            match self.parse(fetched, decoded) {
-                Ok(document) => whole = Some(document),
-                Err(error) => failed = Some(error.to_string()),
-            }
-        }
-        let documents: Vec<_> = std::iter::once(&document).chain(&whole).collect();
-        let read = ledger.read_for(observation, &documents)?;
-        let observation =
-            &Observation { snapshot: read.as_ref().or(observation.snapshot), ..*observation };
-        let refreshed = refresh_fingerprints(observation, &document, ledger)?;
-        let observation =
-            &Observation { snapshot: refreshed.as_ref().or(observation.snapshot), ..*observation };
-        let wanted =
-            sharing.complete.is_none() && record::needs_complete(observation.snapshot, &document);
-        if wanted && let Some(complete) = document.sharing.as_ref().and_then(|s| s.complete.clone())
-        {
-            return Ok(Judged::waits_for(Wants::Complete(complete)));
-        }
-        let peers = Peers { complete: whole.as_ref(), issued: sharing.issued.as_ref() };
-        let (mut verdict, ()) = judge_with(observation, ledger, |observation| {
-            Ok((record::take_in_shared(observation, &document, &peers, fetched.prints)?, ()))
-        })?;
-        if sharing.issued.is_none() && !verdict.asks.is_empty() {
-            return Ok(Judged::waits_for(Wants::Issued(verdict.asks)));
-        }
-        let unknown = (!verdict.asks.is_empty()).then(|| {
-            "items that bear this gateway's name are not taken in yet: there was no time to look into all \
-             of its other feeds, or they are too many; they are looked up again at the next poll"
-                .to_owned()
-        });
-        let lacking = failed.is_some() || verdict.doubt.is_some() || unknown.is_some();
-        let failed = failed.map(|why| {
-            format!(
-                "the complete feed that it names could not be read, and is asked for again: {why}"
-            )
-        });
-        let notes = failed.into_iter().chain(unknown).chain(verdict.doubt.take());
-        let notes: Vec<String> = notes.chain(verdict.notes.drain(..)).collect();
-        let warnings = decoded.warnings.iter().chain(&document.warnings);
-        let warnings = warnings.map(|w| format!("at byte {}: {}", w.offset, w.message));
-        Ok(Judged {
-            verdict,
-            full: document.completeness == Completeness::Full && !lacking,
-            lacking,
-            entries: document.entries.len(),
-            newest: newest(&document, observation.now),
-            partial: partial(&document.completeness),
-            warnings: notes.into_iter().chain(warnings).take(MAX_WARNINGS).collect(),
-            wants: None,
-            sup: document.head.links.sup,
-            hub: HubLinks { hubs: document.head.links.hubs, own: document.head.links.own },
-            hints: document.head.hints,
-            walked: None,
-        })
-    }
-
-    fn decide_pending(
-        &self,
-        observation: &Observation<'_>,
-        same: u32,
-    ) -> Result<Verdict, JudgeError> {
-        Ok(record::decide_pending(observation, same))
-    }
-
-    fn backfill(
-        &self,
-        observation: &Observation<'_>,
-        fetched: &FetchedDocument,
-        walk: &Backfill,
-        ledger: &LedgerReader,
-    ) -> Result<Judged, JudgeError> {
-        let decoded = self.decode(fetched, None)?;
-        let document = self.parse(fetched, &decoded)?;
-        let links = ArchiveLinks::from_document(&document, &fetched.url, walk.trail);
-        if walk.next.is_none() {
-            let walked = Walked { links, ..Walked::default() };
-            return Ok(Judged { walked: Some(walked), full: true, ..Judged::default() });
-        }
-        let is_gone = |id: &str| walk.gone.contains(&walk::hash_text(id));
-        let read = ledger.read_for(observation, &[&document])?;
-        let observation =
-            &Observation { snapshot: read.as_ref().or(observation.snapshot), ..*observation };
-        let (verdict, (taken, known)) = judge_with(observation, ledger, |observation| {
-            let Backfilled { verdict, taken, known } =
-                record::backfill(observation, &document, is_gone)?;
-            Ok((verdict, (taken, known)))
-        })?;
-        let walked = Walked { links, taken, known, bytes: weight(&verdict) };
-        // The document that polls read has not changed.
-        Ok(Judged { verdict, walked: Some(walked), full: true, ..Judged::default() })
-    }
-
-    fn judge_replies(
-        &self,
-        observation: &Observation<'_>,
-        replies: &Replies,
-        same: u32,
-    ) -> Result<Judged, JudgeError> {
-        let verdict = record::judge_replies(observation, replies, same);
-        let warnings =
-            observation.snapshot.map(|snapshot| probe::describe_replies(snapshot, replies));
-        Ok(Judged {
-            verdict,
-            full: true,
-            warnings: warnings.unwrap_or_default(),
-            ..Judged::default()
-        })
-    }
+/// Judges the replies of missing items' own addresses. `same`: observations of the document since the last commit. The
+/// warnings describe the replies.
+pub(super) fn judge_replies(observation: &Observation<'_>, replies: &Replies, same: u32) -> Judged {
+    let verdict = record::judge_replies(observation, replies, same);
+    let warnings = observation.snapshot.map(|snapshot| probe::describe_replies(snapshot, replies));
+    Judged { verdict, full: true, warnings: warnings.unwrap_or_default(), ..Judged::default() }
 }
 
-impl ParseAndRecord {
-    fn decode<'d>(
-        &self,
-        fetched: &'d FetchedDocument,
-        before: Option<parse::Before<'_>>,
-    ) -> Result<parse::Decoded<'d>, JudgeError> {
-        parse::decode_as(&fetched.bytes, fetched.content_type.as_deref(), before, &self.limits)
-            .map_err(|error| JudgeError::Unreadable(error.to_string()))
-    }
+fn decode<'d>(
+    fetched: &'d FetchedDocument,
+    before: Option<parse::Before<'_>>,
+) -> Result<parse::Decoded<'d>, JudgeError> {
+    parse::decode_as(&fetched.bytes, fetched.content_type.as_deref(), before, &Limits::default())
+        .map_err(|error| JudgeError::Unreadable(error.to_string()))
+}
 
-    fn parse<'d>(
-        &self,
-        fetched: &FetchedDocument,
-        decoded: &'d parse::Decoded<'_>,
-    ) -> Result<FeedDocument<'d>, JudgeError> {
-        let url = Url::parse(&fetched.url).ok();
-        let mut document = parse::document(&decoded.text, url.as_ref(), &self.limits)
-            .map_err(|error| JudgeError::Unreadable(error.to_string()))?;
-        decoded.describe(&mut document);
-        Ok(document)
-    }
+fn parse<'d>(
+    fetched: &FetchedDocument,
+    decoded: &'d parse::Decoded<'_>,
+) -> Result<FeedDocument<'d>, JudgeError> {
+    let url = Url::parse(&fetched.url).ok();
+    let mut document = parse::document(&decoded.text, url.as_ref(), &Limits::default())
+        .map_err(|error| JudgeError::Unreadable(error.to_string()))?;
+    decoded.describe(&mut document);
+    Ok(document)
 }
 
 /// Returns the bytes of the versions that a verdict creates.

@@ -29,7 +29,7 @@ pub use decide::{DecisionContext, MAX_COMMIT_ATTEMPTS};
 pub use domains::owns_feed;
 pub use error::{PollError, RoundError};
 pub use host_queue::HostQueue;
-pub use judge::{DocumentJudge, JudgeError, Judged, LedgerReader, ParseAndRecord, SharingContext};
+pub use judge::JudgeError;
 pub use politeness::{HostRules, Pace};
 pub use poller::{FirstPoll, Poller, PollerConfig};
 pub use schedule::{Bounds, UpdateRate, replay_interval};

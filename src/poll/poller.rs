@@ -5,7 +5,6 @@ use super::domains::{is_polled, ownership_key};
 use super::error::PollError;
 use super::feeds::{FeedCell, FeedTable};
 use super::host_queue::HostQueue;
-use super::judge::DocumentJudge;
 use super::permits::{Attempts, JudgePermits};
 use super::polling::PollContext;
 use super::probe::MAX_PAGES_AT_ONCE;
@@ -43,8 +42,6 @@ pub struct PollerConfig {
     /// The running clock, by which retained data ages.
     pub running: Arc<dyn Clock>,
     pub services: Services,
-    /// The judge: [`super::ParseAndRecord`] except in tests.
-    pub judge: Arc<dyn DocumentJudge>,
     /// The host lines, shared with the hub; from now on they follow `settings`.
     pub hosts: Arc<HostQueue>,
     /// Cancelled to stop polling.
@@ -93,13 +90,11 @@ impl Poller {
     }
 
     fn context(config: PollerConfig, commands: mpsc::WeakSender<PollCommand>) -> PollContext {
-        let PollerConfig { settings, store, clock, running, services, judge, hosts, cancel } =
-            config;
+        let PollerConfig { settings, store, clock, running, services, hosts, cancel } = config;
         hosts.reconfigure(settings.hosts.clone());
         let live = Arc::new(ArcSwap::from_pointee(settings));
         PollContext {
             clock,
-            judge,
             table: FeedTable::default(),
             ending: EndingCallbacks::default(),
             judge_permits: JudgePermits::default(),

@@ -6,7 +6,7 @@ use super::decide::{
 use super::error::RoundError;
 use super::feeds::FeedTable;
 use super::host_queue::HostQueue;
-use super::judge::{DocumentJudge, Judged};
+use super::judge::Judged;
 use super::memory::{FeedMemory, Turnover};
 use super::permits::{Attempts, JudgePermits};
 use super::poller::PollCommand;
@@ -27,6 +27,7 @@ use tidegate_core::model::{FeedRecord, FeedState, Hold, ShownAddress, Tick, Time
 use tidegate_core::sup::{SupAnnouncement, in_link};
 use tidegate_core::websub::{Discovery, HubLinks};
 use tidegate_judge::probe::ProbeScope;
+use tidegate_judge::record;
 use tidegate_net::fetch::{
     Fetch, FetchAnswer, FetchError, Fetched, FetchedDocument, LeadScope, PauseRequest, Services,
     read_url,
@@ -46,7 +47,6 @@ use url::Url;
 pub struct PollContext {
     pub store: Arc<Store>,
     pub clock: Arc<dyn Clock>,
-    pub judge: Arc<dyn DocumentJudge>,
     /// The settings and services (HTTP clients); replaced when the configuration is reloaded.
     pub settings: Arc<ArcSwap<PollSettings>>,
     pub services: ArcSwap<Services>,
@@ -305,8 +305,8 @@ async fn finish_unchanged(
     if let Some(same) = same.filter(|_| ripe) {
         let (document, asked_at) = (Bytes::new(), Some(asked_at));
         let basis = DecisionBasis { document, asked_at, is_unsettled: true };
-        let decided = decide_and_commit(context, feed, now, basis, move |judge, observation, _| {
-            let verdict = judge.decide_pending(observation, same)?;
+        let decided = decide_and_commit(context, feed, now, basis, move |observation, _| {
+            let verdict = record::decide_pending(observation, same);
             Ok(Judged { verdict, full: true, ..Judged::default() })
         });
         let progress = Box::pin(decided).await?;

@@ -6,7 +6,7 @@
 use super::decide::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
 use super::feeds::FeedCell;
-use super::judge::{DocumentJudge, LedgerReader};
+use super::judge::{LedgerReader, judge_replies};
 use super::politeness::HostRank;
 use super::polling::{PollContext, unless_it_breaks};
 use super::schedule::describe_duration;
@@ -150,12 +150,11 @@ async fn ask_and_commit(
         context.allowances.lock().exhaust(&feed.name, &slot.host.name, now);
     }
     let (now, polled) = (context.clock.now(), Arc::clone(cell));
-    let decide =
-        move |judge: &dyn DocumentJudge, observation: &Observation<'_>, _: &LedgerReader| {
-            let revision = observation.snapshot.map(|snapshot| snapshot.state.revision);
-            let same = polled.lock().memory.unchanged_since(revision);
-            judge.judge_replies(observation, &replies, same)
-        };
+    let decide = move |observation: &Observation<'_>, _: &LedgerReader| {
+        let revision = observation.snapshot.map(|snapshot| snapshot.state.revision);
+        let same = polled.lock().memory.unchanged_since(revision);
+        Ok(judge_replies(observation, &replies, same))
+    };
     let progress = decide_and_commit(context, feed, now, DecisionBasis::default(), decide).await?;
     tracing::debug!(feed = %feed.name, requests, "asked");
     if let Some(after) = &progress.after {

@@ -3,7 +3,7 @@
 
 use super::decide::{CommitProgress, DecisionBasis, decide_and_commit};
 use super::error::RoundError;
-use super::judge::{DocumentJudge, LedgerReader, READS_AT_ONCE, SharingContext, Wants};
+use super::judge::{LedgerReader, READS_AT_ONCE, SharingContext, Wants, take_in};
 use super::polling::PollContext;
 use super::schedule::describe_duration;
 use super::walk::without_credentials;
@@ -37,10 +37,8 @@ pub(super) async fn judge_and_commit(
         let document = document.cloned().unwrap_or_default();
         let basis = DecisionBasis { document, asked_at: Some(asked_at), is_unsettled: true };
         let (fetched, known) = (Arc::clone(&fetched), sharing.clone());
-        let decide = move |judge: &dyn DocumentJudge,
-                           observation: &Observation<'_>,
-                           ledger: &LedgerReader| {
-            judge.take_in(observation, &fetched, &known, ledger)
+        let decide = move |observation: &Observation<'_>, ledger: &LedgerReader| {
+            take_in(observation, &fetched, &known, ledger)
         };
         let mut progress = decide_and_commit(context, feed, now, basis, decide).await?;
         match &progress.judged.wants {

@@ -6,7 +6,7 @@
 use super::decide::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
 use super::feeds::FeedCell;
-use super::judge::{DocumentJudge, LedgerReader};
+use super::judge::{self, LedgerReader};
 use super::politeness::HostRank;
 use super::polling::{PollContext, rate_pause, unless_it_breaks};
 use super::schedule::BUSY_PAUSE;
@@ -409,10 +409,9 @@ async fn read_and_commit(
     walk.bytes = walk.bytes.saturating_add(length);
     let (now, before) = (context.clock.now(), walk.clone());
     let document = older.bytes.clone();
-    let decide =
-        move |judge: &dyn DocumentJudge, observation: &Observation<'_>, ledger: &LedgerReader| {
-            judge.backfill(observation, &older, &before, ledger)
-        };
+    let decide = move |observation: &Observation<'_>, ledger: &LedgerReader| {
+        judge::backfill(observation, &older, &before, ledger)
+    };
     let basis = DecisionBasis { document, asked_at, is_unsettled: false };
     let progress = decide_and_commit(context, feed, now, basis, decide).await?;
     let walked = progress.judged.walked.unwrap_or_default();

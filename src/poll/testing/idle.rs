@@ -28,7 +28,6 @@ impl IdlePolling {
         let reach = Reach { callbacks, own_hosts: false, http_secrets: false };
         let (poller, scheduler, inbox) = Poller::prepare(PollerConfig {
             settings: PollSettings { reach: Some(reach), ..PollSettings::default() },
-            judge: Arc::new(ParseAndRecord::default()),
             ..poller_config(Arc::clone(store), clock, services)
         });
         Self { poller, task: Mutex::new(Some((scheduler, inbox))) }
