@@ -380,19 +380,20 @@ pub(super) async fn evict_surplus(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::double::{record, state};
-    use crate::testing::gateway::Gateway;
+    use crate::judge::{SharingContext, take_in};
+    use crate::testing::double::{NOW, name, record};
+    use crate::testing::gateway::{Gateway, document, document_of};
+    use std::sync::Mutex;
     use tidegate_core::model::BodyPrints;
+    use tidegate_net::fetch::FetchBlame;
     use tidegate_status::PollEnding;
     use tokio::task::JoinHandle;
     use tokio_util::sync::CancellationToken;
 
     fn touch(observation: &Observation<'_>) -> Result<(Option<Change>, ()), CommitError> {
-        let state = state(observation.snapshot, BodyPrints { wire: 1, body: 1 }, observation.now);
-        let base = observation.snapshot.map_or(Revision(0), |it| it.state.revision);
-        let tick = state.tick;
-        let change = Change::of_state(observation.feed.clone(), base, observation.now, state);
-        Ok((Some(Change { tick, ..change }), ()))
+        let before = &observation.snapshot.unwrap().state;
+        let (feed, base) = (observation.feed.clone(), before.revision);
+        Ok((Some(Change::of_state(feed, base, observation.now, before.clone())), ()))
     }
 
     /// Changes the feed `news` until the test is over, and once at least.
@@ -409,6 +410,48 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         })
+    }
+
+    /// Decides over another document of `news`; this happens before each judgement of it.
+    async fn judge_while(
+        gateway: &Gateway,
+        meanwhile: impl Fn() + Send + Sync + 'static,
+    ) -> Result<CommitProgress, RoundError> {
+        let fetched = document(document_of("two"), BodyPrints { wire: 2, body: 2 });
+        let decide = move |observation: &Observation<'_>, ledger: &LedgerReader| {
+            meanwhile();
+            take_in(observation, &fetched, &SharingContext::default(), ledger)
+        };
+        let (context, feed) = (&gateway.poller.context, Arc::new(record("news")));
+        decide_and_commit(context, &feed, NOW, DecisionBasis::default(), decide).await
+    }
+
+    #[tokio::test]
+    async fn a_conflict_is_decided_anew() {
+        for changes in [MAX_COMMIT_ATTEMPTS - 1, MAX_COMMIT_ATTEMPTS] {
+            let gateway = Gateway::with_news("one").await;
+            let (store, others) = (Arc::clone(&gateway.store), Mutex::new(0..changes));
+            let judged = judge_while(&gateway, move || {
+                if others.lock().unwrap().next().is_some() {
+                    let mut state = store.state_of("news");
+                    state.revision.0 += 1;
+                    store.set_state(&name("news"), state, None);
+                }
+            });
+            match judged.await {
+                Ok(progress) => assert_eq!(progress.counts.get(&EventKind::Created), Some(&1)),
+                Err(error) => assert!(error.to_string().contains("5 times"), "{error}"),
+            }
+            assert_eq!(gateway.store.state_of("news").revision, Revision(6), "{changes}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_judge_that_panics_fails_once() {
+        let gateway = Gateway::with_news("one").await;
+        let failed = judge_while(&gateway, || panic!("as the test says")).await.err();
+        assert_eq!(failed.map(|error| error.blame()), Some(FetchBlame::Gateway));
+        assert!(judge_while(&gateway, || ()).await.is_ok());
     }
 
     #[tokio::test]

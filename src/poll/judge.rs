@@ -369,7 +369,7 @@ mod tests {
         let ledger = LedgerReader { store, feed: feed.name.clone(), pinned: None, runtime };
         let judged = |issued: Option<Issued>| {
             let sharing = SharingContext { issued, ..SharingContext::default() };
-            ParseAndRecord::default().take_in(&observation, &fetched, &sharing, &ledger).unwrap()
+            take_in(&observation, &fetched, &sharing, &ledger).unwrap()
         };
         let id = SyncId::new("here.x").unwrap();
         assert_eq!(judged(None).wants, Some(Wants::Issued(vec![id.clone()])));

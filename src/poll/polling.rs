@@ -335,9 +335,8 @@ async fn judge_document(
     if progress.after.is_some() {
         evict_surplus(context, feed, now, &mut progress).await?;
     }
-    let full = progress.judged.full && !delta;
-    // A delta contains only new items by design.
-    let turnover = progress.turnover().filter(|_| !delta);
+    let full = progress.judged.full;
+    let turnover = progress.turnover();
     if let Some(turnover) = turnover {
         memory.note_turnover(turnover, now);
     }

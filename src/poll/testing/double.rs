@@ -1,8 +1,5 @@
-//! An in-memory store and a judge with scripted behaviour.
+//! An in-memory store, and the settings and states of tests.
 
-mod judge;
-
-pub use judge::JudgeDouble;
 pub use tidegate_store::testing::{ScriptedStore, StoreFault};
 
 use crate::testing::idle::CALLBACKS;
@@ -52,7 +49,6 @@ pub fn poller_config(
         clock: Arc::clone(clock),
         running: Arc::clone(clock),
         services,
-        judge: Arc::new(JudgeDouble::default()),
         hosts: HostQueue::new(),
         cancel: CancellationToken::new(),
     }
@@ -63,18 +59,4 @@ pub fn hub_subscription(feed: &str, keys: SubscriptionKeys) -> HubSubscription {
     let hubs = vec!["https://hub.example/".to_owned()];
     let found = Discovery { hubs, topic: record(feed).url };
     subscriber::begin(&found, keys, CALLBACKS, None, NOW)
-}
-
-pub fn state(base: Option<&Snapshot>, prints: BodyPrints, now: Time) -> FeedState {
-    let tick = Tick::next(now, base.and_then(|base| base.state.tick));
-    FeedState {
-        tick: Some(tick),
-        window_start: Some(tick),
-        render_revision: base.map_or(0, |base| base.state.render_revision) + 1,
-        wire: prints.wire,
-        body: prints.body,
-        current: 1,
-        living: 1,
-        ..FeedState::untouched(Format::Atom10, now)
-    }
 }

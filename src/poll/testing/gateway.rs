@@ -27,23 +27,24 @@ pub fn no_calls() -> Call {
 
 /// A publisher with a scripted answer, optionally behind a gate.
 pub struct Publisher {
-    pub answer: Mutex<Result<(&'static str, &'static str), FetchError>>,
+    /// A text of [`document_of`] and its ETag.
+    pub answer: Mutex<Result<(String, &'static str), FetchError>>,
     pub asked: Mutex<Vec<FetchRequest>>,
     /// Each permit releases one answer.
     pub gate: Semaphore,
 }
 
 impl Publisher {
-    pub fn new(text: &'static str) -> Arc<Self> {
+    pub fn new(text: impl Into<String>) -> Arc<Self> {
         Self::behind(text, Semaphore::MAX_PERMITS / 2)
     }
 
-    pub fn gated(text: &'static str) -> Arc<Self> {
+    pub fn gated(text: impl Into<String>) -> Arc<Self> {
         Self::behind(text, 0)
     }
 
-    fn behind(text: &'static str, answers: usize) -> Arc<Self> {
-        let (answer, gate) = (Mutex::new(Ok((text, "1"))), Semaphore::new(answers));
+    fn behind(text: impl Into<String>, answers: usize) -> Arc<Self> {
+        let (answer, gate) = (Mutex::new(Ok((text.into(), "1"))), Semaphore::new(answers));
         Arc::new(Self { answer, asked: Mutex::default(), gate })
     }
 
@@ -51,8 +52,8 @@ impl Publisher {
         self.gate.add_permits(answers);
     }
 
-    pub fn says(&self, text: &'static str, etag: &'static str) {
-        *self.answer.lock().unwrap() = Ok((text, etag));
+    pub fn says(&self, text: impl Into<String>, etag: &'static str) {
+        *self.answer.lock().unwrap() = Ok((text.into(), etag));
     }
 
     pub fn fails(&self, error: FetchError) {
@@ -106,7 +107,7 @@ impl Publisher {
         } else {
             let prints = BodyPrints { wire: print, body: xxh3_128(text.trim().as_bytes()) };
             let delta = text.contains("delta");
-            FetchAnswer::Document(FetchedDocument { delta, ..document(text, prints) })
+            FetchAnswer::Document(FetchedDocument { delta, ..document(document_of(&text), prints) })
         };
         Ok(Fetched {
             status: if known { 304 } else { 200 },
@@ -122,6 +123,21 @@ impl Publisher {
             ..fetched(&request.url, answer)
         })
     }
+}
+
+/// Makes the document of a text: a channel whose one item is named by the text up to a comma. A text that begins with
+/// `<` is a document already.
+pub fn document_of(text: &str) -> String {
+    if text.starts_with('<') {
+        return text.to_owned();
+    }
+    let item = text.split(',').next().unwrap_or_default().trim();
+    format!(
+        "<rss version=\"2.0\"><channel><title>News</title><ttl>20</ttl>\
+         <lastBuildDate>Fri, 20 Nov 2026 12:00:01 GMT</lastBuildDate><item><title>{item}</title>\
+         <guid isPermaLink=\"false\">{item}</guid>\
+         <pubDate>Fri, 20 Nov 2026 12:00:00 GMT</pubDate></item></channel></rss>"
+    )
 }
 
 pub const fn status_error(code: u16, retry_after: Option<Duration>) -> FetchError {
@@ -141,7 +157,6 @@ pub fn whole_document(text: String) -> FetchAnswer {
 pub struct Gateway {
     pub store: Arc<ScriptedStore>,
     pub publisher: Arc<Publisher>,
-    pub judge: Arc<JudgeDouble>,
     pub clock: ManualClock,
     pub poller: Poller,
     pub cancel: CancellationToken,
@@ -171,19 +186,6 @@ impl Gateway {
         Self::with_parts(store, publisher, services, NOW, |_| ()).await
     }
 
-    /// Starts a gateway with the judge of a running one, and without pauses between requests to a host.
-    pub async fn judging(
-        store: &Arc<ScriptedStore>,
-        publisher: &Arc<Publisher>,
-        services: Services,
-    ) -> Self {
-        let edit = |config: &mut PollerConfig| {
-            config.judge = Arc::new(ParseAndRecord::default());
-            config.settings.hosts.spacing = Duration::ZERO;
-        };
-        Self::with_parts(store, publisher, services, NOW, edit).await
-    }
-
     /// Starts a gateway at `now` with parts that are changed by `edit`.
     pub async fn with_parts(
         store: &Arc<ScriptedStore>,
@@ -192,21 +194,18 @@ impl Gateway {
         now: Time,
         edit: impl FnOnce(&mut PollerConfig),
     ) -> Self {
-        let (clock, judge) = (ManualClock::at(now), Arc::new(JudgeDouble::default()));
+        let clock = ManualClock::at(now);
         let known: Arc<dyn Clock> = Arc::new(clock.clone());
-        let mut config = PollerConfig {
-            judge: Arc::clone(&judge) as Arc<dyn DocumentJudge>,
-            ..poller_config(store.real(), &known, services)
-        };
+        let mut config = poller_config(store.real(), &known, services);
         edit(&mut config);
         let cancel = config.cancel.clone();
         let (poller, task) = Poller::start(config).await.unwrap();
         let (store, publisher) = (Arc::clone(store), Arc::clone(publisher));
-        Self { store, publisher, judge, clock, poller, cancel, task }
+        Self { store, publisher, clock, poller, cancel, task }
     }
 
     /// Starts a gateway whose feed `news` has been polled once.
-    pub async fn with_news(text: &'static str) -> Self {
+    pub async fn with_news(text: impl Into<String>) -> Self {
         let gateway = Self::start(&store_of(&["news"]), &Publisher::new(text)).await;
         gateway.polls("news", 1).await;
         gateway

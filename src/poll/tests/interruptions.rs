@@ -26,7 +26,7 @@ async fn failures_and_holds_are_known_with_their_times_and_outlive_a_restart() {
     fails(&gateway);
     poll_at(&gateway, 10).await;
     poll_at(&gateway, 20).await;
-    gateway.publisher.says("empty", "2");
+    gateway.publisher.says(EMPTY, "2");
     poll_at(&gateway, 30).await;
     gateway.publisher.says("two", "3");
     poll_at(&gateway, 40).await;

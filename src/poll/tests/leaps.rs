@@ -10,7 +10,7 @@ async fn a_clock_that_leaps_by_years_and_back_changes_no_interval_for_long() {
     let mut next = async |from: Time, by: u64| {
         gateway.clock.leap(from.plus(Duration::from_secs(by)));
         let text = texts.next().unwrap();
-        gateway.publisher.says(text, text);
+        gateway.publisher.says(*text, text);
         polls += 1;
         gateway.polls("news", polls).await;
         let now = gateway.clock.now();

@@ -141,9 +141,13 @@ async fn a_walk_keeps_its_pause_when_the_record_changes() {
 async fn committing_walk() -> (Gateway, Arc<tokio::sync::Semaphore>) {
     let gateway = Gateway::with_news("one").await;
     let gate = gateway.store.hold_commits();
-    gateway.publisher.says("older", "2");
+    let older = "<rss version=\"2.0\" xmlns:atom=\"http://www.w3.org/2005/Atom\"><channel><title/>\
+                 <atom:link rel=\"prev-archive\" href=\"http://news.example/older\"/></channel></rss>";
+    gateway.publisher.says(older, "2");
     gateway.poller.walk(&name("news"), WalkOrder::Start).await.unwrap();
     eventually(|| gateway.publisher.requests() == 2).await;
+    gateway.publisher.says(posts(&[1]), "3");
+    eventually(|| gateway.publisher.requests() == 3).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     (gateway, gate)
 }

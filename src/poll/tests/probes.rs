@@ -1,4 +1,4 @@
-//! Probes next to polls, with a real judge and a scripted site.
+//! Probes next to polls, with a scripted site.
 
 use super::*;
 use std::fmt::Write as _;
@@ -80,7 +80,7 @@ async fn start(feeds: &[&str], pages: usize) -> (Gateway, Arc<Site>) {
         async move { Ok(site.answer(request).await) }
     }));
     let services = Services { call, ..services };
-    let gateway = Gateway::judging(&store, &publisher, services).await;
+    let gateway = Gateway::with_parts(&store, &publisher, services, NOW, without_pauses).await;
     for feed in feeds {
         poll(&gateway, feed).await;
     }
@@ -108,7 +108,7 @@ async fn probe(gateway: &Gateway, feed: &str) {
     ends(gateway, feed).await;
 }
 
-async fn deleted(gateway: &Gateway, feed: &str) -> usize {
+pub(super) async fn deleted(gateway: &Gateway, feed: &str) -> usize {
     let events = gateway.store.events(&name(feed), 100).await.unwrap();
     events.iter().filter(|event| event.kind == EventKind::Deleted).count()
 }

@@ -103,8 +103,8 @@ async fn unchanged_polls_are_written_once_an_hour_and_a_crash_polls_once_more() 
     assert_eq!(gateway.status().next, Some(next));
 }
 
-fn large() -> &'static str {
-    Box::leak("<item/>".repeat(LARGE_ENTRIES + 1).into_boxed_str())
+fn large() -> String {
+    format!("<rss><channel><title/>{}</channel></rss>", "<item/>".repeat(LARGE_ENTRIES + 1))
 }
 
 fn killed_in(store: &ScriptedStore, kills: u32) {

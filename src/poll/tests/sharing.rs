@@ -23,7 +23,7 @@ fn document(sharing: &str, items: &[(&str, &str)]) -> FetchAnswer {
     ))
 }
 
-/// Polls `news`, whose document names [`COMPLETE`] and lists `items` of it, by the judge of a running gateway.
+/// Polls `news`, whose document names [`COMPLETE`] and lists `items` of it.
 async fn poll(
     store: &Arc<ScriptedStore>,
     items: &'static [(&str, &str)],
@@ -44,7 +44,7 @@ async fn poll(
         };
         Ok(fetched(&request.url, answer))
     });
-    let gateway = Gateway::judging(store, &publisher, services).await;
+    let gateway = Gateway::with_parts(store, &publisher, services, NOW, without_pauses).await;
     gateway.polls("news", 1).await;
     gateway
 }
