@@ -82,15 +82,8 @@ def measure(place, attack, seconds):
 def start(program, folder, site, server):
     names = ("small", "large", "item")
     gateway = stage.Gateway(program, folder, stage.feeds_of(site, names), server)
-
-    def is_taken_in(name):
-        try:
-            return gateway.poll(name)
-        except (OSError, RuntimeError) as error:
-            print(f"{name}: {error}", file=sys.stderr)
-
     for name in names:
-        stage.until(lambda: is_taken_in(name), TAKEN_IN)
+        feeds.take_in(gateway, name, time.monotonic() + TAKEN_IN)
     return gateway
 
 
