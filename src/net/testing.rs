@@ -4,20 +4,17 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::indexing_slicing, clippy::string_slice)]
 
-use crate::fetch::{AllowPrivate, FetchSettings};
-#[cfg(test)]
 use crate::fetch::{
-    FetchAnswer, FetchError, FetchRequest, Fetched, FetchedDocument, RequestAccess, services,
+    AllowPrivate, CallRequest, FetchAnswer, FetchError, FetchRequest, FetchSettings, Fetched,
+    FetchedDocument, LeadScope, RequestAccess, Validators, services,
 };
-use crate::origin::{OriginConfig, OriginPlace, OriginSite, PassMode};
+use crate::origin::{OriginConfig, OriginPlace, OriginSite, PassMode, PassRequest};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tidegate_core::model::FeedName;
-#[cfg(test)]
-use tidegate_core::model::{FeedAccess, SecretSource, SecretText, Time};
+use tidegate_core::model::{FeedAccess, FeedName, SecretSource, SecretText, Time};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use url::Url;
@@ -132,18 +129,14 @@ pub fn response(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A redirect with this status.
-#[cfg(test)]
 pub fn redirect(status: &str, to: &str) -> Vec<u8> {
     response(status, &format!("location: {to}\r\n"), b"")
 }
 
-#[cfg(test)]
 pub fn url(text: &str) -> Url {
     Url::parse(text).unwrap()
 }
 
-#[cfg(test)]
 pub fn headers(pairs: &[(&str, &str)]) -> http::HeaderMap {
     let header = |(name, value): &(&str, &str)| -> (http::HeaderName, http::HeaderValue) {
         (name.parse().unwrap(), value.parse().unwrap())
@@ -151,25 +144,41 @@ pub fn headers(pairs: &[(&str, &str)]) -> http::HeaderMap {
     pairs.iter().map(header).collect()
 }
 
-/// A request for a whole document.
-#[cfg(test)]
+pub fn page(text: &str) -> CallRequest {
+    CallRequest::page(url(text), LeadScope::default(), Time::from_unix(0))
+}
+
+/// A request to pass on, with no headers and no body.
+pub fn passed(text: &str) -> PassRequest {
+    let (method, headers) = (http::Method::GET, http::HeaderMap::new());
+    PassRequest { method, url: url(text), target: None, headers, body: None }
+}
+
+/// A successful answer of `url` without any metadata.
+pub fn fetched(url: &str, mut answer: FetchAnswer) -> Fetched {
+    if let FetchAnswer::Document(document) = &mut answer {
+        url.clone_into(&mut document.url);
+    }
+    let headers = (200, &http::HeaderMap::new());
+    let (validators, leads) = (Validators::default(), LeadScope::Allowed);
+    let plain = Fetched::from_headers(headers, url.to_owned(), &whole(url), 0);
+    Fetched { answer, validators, leads, wire_bytes: 1, ..plain }
+}
+
 pub fn whole(url: &str) -> FetchRequest {
     FetchRequest::whole(url.to_owned(), Time::from_unix(0))
 }
 
 /// The same with the access of the feed at this address.
-#[cfg(test)]
 pub fn with_access(url: &str, access: &FeedAccess) -> FetchRequest {
     FetchRequest { access: Some(RequestAccess::new(url, access)), ..whole(url) }
 }
 
 /// Makes one request with clients of its own.
-#[cfg(test)]
 pub async fn fetch(settings: FetchSettings, request: FetchRequest) -> Result<Fetched, FetchError> {
     tower::ServiceExt::oneshot(services(settings).unwrap().fetch, request).await
 }
 
-#[cfg(test)]
 pub fn document(fetched: &Fetched) -> &FetchedDocument {
     match &fetched.answer {
         FetchAnswer::Document(document) => document,
@@ -177,7 +186,6 @@ pub fn document(fetched: &Fetched) -> &FetchedDocument {
     }
 }
 
-#[cfg(test)]
 pub fn literal(text: &str) -> SecretSource {
     SecretSource::Literal(SecretText::new(text).unwrap())
 }

@@ -382,10 +382,11 @@ pub(super) async fn evict_surplus(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::double::{record, state, store_of};
-    use crate::testing::gateway::{Gateway, Publisher};
+    use crate::testing::double::{record, state};
+    use crate::testing::gateway::Gateway;
     use tidegate_core::model::BodyPrints;
     use tidegate_status::PollEnding;
+    use tokio::task::JoinHandle;
     use tokio_util::sync::CancellationToken;
 
     fn touch(observation: &Observation<'_>) -> Result<(Option<Change>, ()), CommitError> {
@@ -396,49 +397,26 @@ mod tests {
         Ok((Some(Change { tick, ..change }), ()))
     }
 
-    #[tokio::test]
-    async fn all_who_change_a_feed_at_the_same_time_have_their_turn() {
-        let gateway = Gateway::start(&store_of(&[]), &Publisher::new("one")).await;
-        // Hold each commit until all others have decided.
-        let gate = gateway.store.hold_commits();
-        let change = || {
-            let (decisions, clock) = (gateway.poller.decisions().clone(), gateway.clock.clone());
-            tokio::spawn(async move {
-                decisions.decide_and_commit(&record("local"), &clock, &[], touch).await
-            })
-        };
-        let changes: Vec<_> = (0..24).map(|_| change()).collect();
-        while !changes.iter().all(tokio::task::JoinHandle::is_finished) {
-            if gate.available_permits() == 0 {
-                gate.add_permits(1);
+    /// Changes the feed `news` until the test is over, and once at least.
+    fn change(gateway: &Gateway, is_over: &CancellationToken) -> JoinHandle<()> {
+        let (decisions, clock) = (gateway.poller.decisions().clone(), gateway.clock.clone());
+        let is_over = is_over.clone();
+        tokio::spawn(async move {
+            loop {
+                let feed = record("news");
+                decisions.decide_and_commit(&feed, &clock, &[], touch).await.unwrap();
+                if is_over.is_cancelled() {
+                    return;
+                }
+                tokio::task::yield_now().await;
             }
-            tokio::task::yield_now().await;
-        }
-        for change in changes {
-            change.await.unwrap().unwrap();
-        }
-        assert_eq!(gateway.store.writes().0, 24);
+        })
     }
 
     #[tokio::test]
-    async fn a_poll_has_its_turn_as_well_while_others_change_its_feed_all_the_time() {
-        let gateway = Gateway::with_news("one").await;
-        let is_over = CancellationToken::new();
-        let changes: Vec<_> = (0..3)
-            .map(|_| {
-                let (decisions, clock) =
-                    (gateway.poller.decisions().clone(), gateway.clock.clone());
-                let is_over = is_over.clone();
-                tokio::spawn(async move {
-                    let news = record("news");
-                    while !is_over.is_cancelled() {
-                        let changed = decisions.decide_and_commit(&news, &clock, &[], touch).await;
-                        changed.unwrap();
-                        tokio::task::yield_now().await;
-                    }
-                })
-            })
-            .collect();
+    async fn all_who_change_a_feed_at_the_same_time_have_their_turn() {
+        let (gateway, is_over) = (Gateway::with_news("one").await, CancellationToken::new());
+        let changes: Vec<_> = (0..3).map(|_| change(&gateway, &is_over)).collect();
         gateway.publisher.says("two", "2");
         let report = gateway.poll().await;
         is_over.cancel();
@@ -446,5 +424,20 @@ mod tests {
         for change in changes {
             change.await.unwrap();
         }
+        // So have those that change it once.
+        let before = gateway.store.writes().0;
+        // Hold each commit until all others have decided.
+        let gate = gateway.store.hold_commits();
+        let changes: Vec<_> = (0..24).map(|_| change(&gateway, &is_over)).collect();
+        while !changes.iter().all(JoinHandle::is_finished) {
+            if gate.available_permits() == 0 {
+                gate.add_permits(1);
+            }
+            tokio::task::yield_now().await;
+        }
+        for change in changes {
+            change.await.unwrap();
+        }
+        assert_eq!(gateway.store.writes().0, before + 24);
     }
 }

@@ -6,4 +6,3 @@
 pub mod double;
 pub mod gateway;
 pub mod idle;
-pub mod owners;

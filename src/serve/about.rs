@@ -366,17 +366,13 @@ mod tests {
 
     #[test]
     fn a_list_is_linked_where_it_is_named_and_a_private_one_is_not() {
-        for name in ["it", "list", "private", "ours"] {
-            let list = FeedName::new(name).unwrap();
-            let standing = MemberStanding::Own;
-            let mut note = MemberNote { list, standing, is_followed: true, is_private: false };
-            let said = membership(&note).into_string();
-            let link = format!(
-                "the list <a href=\"/feeds/{name}/about\">{name}</a> added it; it was changed"
-            );
-            assert!(said.starts_with(&link), "{said}");
-            note.is_private = true;
-            assert_eq!(membership(&note).into_string(), note.words());
-        }
+        // Its name is also a word of the sentence.
+        let (list, standing) = (FeedName::new("list").unwrap(), MemberStanding::Own);
+        let mut note = MemberNote { list, standing, is_followed: true, is_private: false };
+        let said = membership(&note).into_string();
+        let link = "the list <a href=\"/feeds/list/about\">list</a> added it; it was changed";
+        assert!(said.starts_with(link), "{said}");
+        note.is_private = true;
+        assert_eq!(membership(&note).into_string(), note.words());
     }
 }

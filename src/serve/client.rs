@@ -244,16 +244,13 @@ impl UnnamedProxies {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::client as peer;
+    use tidegate_net::testing::headers as map;
 
     fn client(peer: &str, headers: &[(&str, &str)]) -> String {
         let networks = ["10.0.0.0/8", "::1/128", "2001:db8:1::/48"];
         let proxies = Proxies::new(networks.map(|text| text.parse().unwrap()).into());
-        let mut map = HeaderMap::new();
-        for (name, value) in headers {
-            let name: HeaderName = name.parse().unwrap();
-            map.append(name, value.parse().unwrap());
-        }
-        match proxies.client(peer.parse().unwrap(), &map) {
+        match proxies.client(peer.parse().unwrap(), &map(headers)) {
             Client::At(address) => address.to_string(),
             Client::Own => unreachable!("a peer is never this gateway"),
         }
@@ -318,8 +315,7 @@ mod tests {
 
     #[test]
     fn a_peer_is_told_of_once_and_not_too_many_of_them() {
-        let (unnamed, peer) =
-            (UnnamedProxies::default(), |n: u8| Client::at([192, 0, 2, n].into()));
+        let unnamed = UnnamedProxies::default();
         assert!(unnamed.tell(peer(0), SAYS_FOR_WHOM));
         assert!(!unnamed.tell(peer(0), SAYS_FOR_WHOM) && !unnamed.tell(peer(0), HAS_ITS_SHARE));
         assert!(!unnamed.tell(Client::Own, SAYS_FOR_WHOM));

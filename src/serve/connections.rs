@@ -237,11 +237,9 @@ mod tests {
         let _busy: Vec<_> = reserved.iter().map(|slot| slot.connection.begin(true)).collect();
         assert!(connections.acquire_slot(peer(1), false).is_none(), "these are busy as well");
         held.pop();
-        assert!(
-            !connections.acquire_slot(peer(1), false).unwrap().connection.is_reserved,
-            "one left"
-        );
-        drop(held.remove(0).0);
+        let one_left = connections.acquire_slot(peer(1), false).unwrap();
+        assert!(!one_left.connection.is_reserved);
+        drop((one_left, held.remove(0).0));
         assert!(!connections.acquire_slot(peer(2), false).unwrap().connection.is_reserved);
     }
 

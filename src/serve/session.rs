@@ -231,9 +231,7 @@ mod tests {
     use tidegate_core::clock::ManualClock;
 
     fn with(cookie: &str) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::COOKIE, HeaderValue::from_str(cookie).unwrap());
-        headers
+        tidegate_net::testing::headers(&[("cookie", cookie)])
     }
 
     const TOKEN: &str = "a-token-of-sessions";

@@ -52,7 +52,7 @@ use tidegate_core::model::*;
 use tidegate_format::parse;
 use tidegate_format::render::{ItemPortions, Page, TextSink};
 use tidegate_net::fetch::Services;
-use tidegate_poll::testing::gateway::no_calls;
+use tidegate_poll::testing::gateway::{eventually, no_calls};
 use tidegate_poll::testing::idle::IdlePolling;
 use tidegate_status::PollStatus;
 use tidegate_store::testing::StoreFault;
@@ -153,7 +153,6 @@ impl Site {
         Self::of(parts, (store, Arc::new(polling), clock))
     }
 
-    /// The site that takes the place of this one.
     fn followed_by(&self, settings: ServeSettings) -> Self {
         let parts = parts(Arc::clone(&self.app.operator), settings);
         let parts = ServerConfig { before: Some(SiteHandle::new(&self.app)), ..parts };
@@ -201,7 +200,6 @@ impl Site {
         text(answer).await
     }
 
-    /// The same, as the operator gets it.
     async fn text_for_operator(&self, path: &str) -> String {
         text(self.get_with(path, &[BEARER, ("accept", "text/html")]).await).await
     }
@@ -210,7 +208,6 @@ impl Site {
         json(self.call("GET", path, "").await).await
     }
 
-    /// Checks that the metrics have each of these lines, and gives them.
     async fn metrics_with(&self, lines: &[impl AsRef<str>]) -> String {
         let metrics = self.text("/metrics").await;
         for line in lines.iter().map(AsRef::as_ref) {
@@ -246,7 +243,6 @@ fn parts(operator: Arc<Operator>, settings: ServeSettings) -> ServerConfig {
     ServerConfig { operator, settings, folder, origins, tls, before }
 }
 
-/// With SUP documents.
 fn with_sup() -> ServeSettings {
     with(settings(), |it| it.sup.periods = vec![300, 60, 3600])
 }
@@ -258,13 +254,11 @@ pub(super) fn settings() -> ServeSettings {
     ServeSettings::new(&config, "https://feeds.example.org/".to_owned(), 1024, access)
 }
 
-/// The markup of the first entry of a document.
 pub(super) fn first_entry(document: &str) -> Markup {
     let document = parse::document(document, None, &Default::default()).unwrap();
     parse::own(&document, &document.entries[0])
 }
 
-/// A client of a network of documentation.
 pub(super) fn client(last: u8) -> Client {
     Client::at([192, 0, 2, last].into())
 }
@@ -283,7 +277,6 @@ fn with_extension(
     request
 }
 
-/// What changes in settings.
 fn with(settings: ServeSettings, change: impl FnOnce(&mut ServeSettings)) -> ServeSettings {
     let mut settings = settings;
     change(&mut settings);
@@ -312,7 +305,6 @@ async fn bytes(response: Response<Body>) -> Vec<u8> {
     response.into_body().collect().await.unwrap().to_bytes().to_vec()
 }
 
-/// What was packed with gzip.
 pub(super) fn unpacked(packed: &[u8]) -> Vec<u8> {
     let mut plain = Vec::new();
     flate2::read::GzDecoder::new(packed).read_to_end(&mut plain).unwrap();

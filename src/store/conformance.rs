@@ -14,11 +14,11 @@ mod together;
 
 use super::{PostgresRequest, Store, StoreError};
 use crate::testing::TestSchema;
+use std::ops::Deref;
 use std::sync::Arc;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::EndpointId;
 
-/// What a store is kept in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EngineKind {
     Memory,
@@ -33,8 +33,8 @@ enum Home {
     Postgres(TestSchema),
 }
 
-/// A store that can be closed and opened again.
 struct StoreFixture {
+    kind: EngineKind,
     store: Arc<Store>,
     clock: ManualClock,
     home: Home,
@@ -55,6 +55,14 @@ fn open(home: &Home, clock: ManualClock) -> Result<Store, StoreError> {
     }
 }
 
+impl Deref for StoreFixture {
+    type Target = Arc<Store>;
+
+    fn deref(&self) -> &Arc<Store> {
+        &self.store
+    }
+}
+
 impl StoreFixture {
     fn new(kind: EngineKind) -> Self {
         let home = match kind {
@@ -62,48 +70,29 @@ impl StoreFixture {
             EngineKind::Disk => Home::Disk(tempfile::tempdir().unwrap()),
             EngineKind::Postgres => Home::Postgres(TestSchema::new().unwrap()),
         };
-        Self::open(home, ManualClock::at(make::time(0)))
-    }
-
-    fn open(home: Home, clock: ManualClock) -> Self {
+        let clock = ManualClock::at(make::time(0));
         let store = Arc::new(open(&home, clock.clone()).unwrap());
-        Self { store, clock, home }
-    }
-
-    fn kind(&self) -> EngineKind {
-        match self.home {
-            Home::Memory => EngineKind::Memory,
-            Home::Disk(_) => EngineKind::Disk,
-            Home::Postgres(_) => EngineKind::Postgres,
-        }
-    }
-
-    fn store(&self) -> Arc<Store> {
-        Arc::clone(&self.store)
+        Self { kind, store, clock, home }
     }
 
     /// The store as another gateway has it, where there can be one.
     fn of_another_gateway(&self) -> Arc<Store> {
         match self.home {
             Home::Postgres(_) => Arc::new(open(&self.home, self.clock.clone()).unwrap()),
-            Home::Memory | Home::Disk(_) => self.store(),
+            Home::Memory | Home::Disk(_) => Arc::clone(&self.store),
         }
     }
 
     async fn reopen(self) -> Self {
-        if let Home::Memory = self.home {
-            return Self { store: Arc::new(self.store.reopen().unwrap()), ..self };
-        }
-        self.store.close().await.unwrap();
-        Self::open(self.home, self.clock)
+        Self { store: Arc::new(self.try_reopen().await.unwrap()), ..self }
     }
 
-    /// The same, with the store that it has then.
-    async fn again(self, store: Arc<Store>) -> (Self, Arc<Store>) {
-        drop(store);
-        let fixture = self.reopen().await;
-        let store = fixture.store();
-        (fixture, store)
+    async fn try_reopen(&self) -> Result<Store, StoreError> {
+        if self.kind == EngineKind::Memory {
+            return self.store.reopen();
+        }
+        self.store.close().await.unwrap();
+        open(&self.home, self.clock.clone())
     }
 }
 

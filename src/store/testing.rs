@@ -3,11 +3,15 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::indexing_slicing, clippy::string_slice)]
 
+pub mod draft;
+
 pub use crate::embedded::testing::{ScriptedFeed, ScriptedItem, ScriptedStore, StoreFault};
 
 use std::io::Write;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, Once};
+#[cfg(test)]
+use std::time::Duration;
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 
 const VARIABLE: &str = "TIDEGATE_POSTGRES";
@@ -25,6 +29,17 @@ pub fn is_tested() -> bool {
         });
     }
     is_there
+}
+
+/// Waits until something holds; says what is wrong where that takes too long.
+#[cfg(test)]
+pub(crate) async fn eventually(fault: &str, holds: impl Fn() -> bool) {
+    let waiting = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), waiting).await.expect(fault);
 }
 
 /// Schemas that are to be removed once no store has them.

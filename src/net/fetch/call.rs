@@ -141,7 +141,7 @@ impl Core {
 mod tests {
     use super::super::{FetchLimits, FetchSettings, services};
     use super::*;
-    use crate::testing::{Publisher, all_private, response};
+    use crate::testing::{self, Publisher, all_private, response};
     use tower::ServiceExt as _;
 
     fn get(url: &str) -> CallRequest {
@@ -150,8 +150,7 @@ mod tests {
     }
 
     fn page(method: Method, url: &str) -> CallRequest {
-        let url = Url::parse(url).unwrap();
-        CallRequest { method, ..CallRequest::page(url, LeadScope::default(), Time::from_unix(0)) }
+        CallRequest { method, ..testing::page(url) }
     }
 
     async fn send(request: CallRequest) -> Result<Called, FetchError> {

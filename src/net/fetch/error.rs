@@ -351,11 +351,9 @@ mod tests {
 
     #[test]
     fn errors_are_one_sentence_with_blame_and_advice() {
-        let status = |code, retry_after| FetchError::Status {
-            code,
-            retry_after,
-            redirected_to: None,
-            says: None,
+        let status = |code, retry_after, to: Option<&str>| {
+            let redirected_to = to.map(str::to_owned);
+            FetchError::Status { code, retry_after, redirected_to, says: None }
         };
         let wait = Duration::from_secs(7);
         let refusal = Refusal::address("10.0.0.1", [10, 0, 0, 1].into());
@@ -371,7 +369,7 @@ mod tests {
             (401, None, "it wants credentials", Retry::Backoff),
         ] {
             let text = format!("the publisher answered {code}: {why}");
-            check(status(code, retry_after), &text, FetchBlame::Upstream, retry);
+            check(status(code, retry_after, None), &text, FetchBlame::Upstream, retry);
         }
         let late = FetchError::Timeout { what: "answer", limit: Duration::from_secs(60) };
         let text = "the publisher did not answer within 60 s, which is the limit";
@@ -381,11 +379,9 @@ mod tests {
         let text = format!("a redirect was not followed: {text}");
         check(refused(2), &text, FetchBlame::Upstream, Retry::Seldom);
         // Who answered may ask to be left alone.
-        let wait = Duration::from_secs(7);
-        let of = |code, retry_after, to: Option<&str>| {
-            let redirected_to = to.map(str::to_owned);
-            let error = FetchError::Status { code, retry_after, redirected_to, says: None };
-            error.pause("https://a.example/feed").map(|pause| (pause.address, pause.wait))
+        let of = |code, retry_after, to| {
+            let pause = status(code, retry_after, to).pause("https://a.example/feed");
+            pause.map(|pause| (pause.address, pause.wait))
         };
         let asked = |address: &str| Some((address.to_owned(), wait));
         assert_eq!(of(429, Some(wait), None), asked("https://a.example/feed"));

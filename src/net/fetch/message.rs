@@ -182,7 +182,7 @@ pub struct Fetched {
 impl Fetched {
     /// Reads what the headers of an answer to `request` say. `print` identifies the credentials of the request. For the
     /// caller remain what the answer is, how it was reached, and where it may lead to.
-    pub(super) fn from_headers(
+    pub(crate) fn from_headers(
         (status, headers): (u16, &HeaderMap),
         final_url: String,
         request: &FetchRequest,

@@ -225,7 +225,7 @@ mod tests {
     use super::super::{Calling, HubSettings};
     use super::*;
     use crate::domains::host_group;
-    use crate::testing::owners::gateway;
+    use crate::testing::gateway::gateway;
     use std::sync::Arc;
     use tidegate_core::model::FeedName;
     use tidegate_net::fetch::{AllowPrivate, Call};
@@ -241,7 +241,6 @@ mod tests {
         let why = "the callback answered 410".to_owned();
         CallOutcome::Answered(CallbackAnswer::Refused(why), None)
     }
-    /// Whoever is called answers with this status.
     fn answers(status: u16) -> Call {
         Call::new(tower::service_fn(move |_: CallRequest| {
             std::future::ready(Ok(Called { status, whole: true, ..Called::default() }))

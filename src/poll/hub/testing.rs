@@ -43,7 +43,6 @@ pub async fn open(store: Arc<Store>, call: Call) -> Hub {
     Hub::open(config).await.unwrap()
 }
 
-/// Answers every request with a document of this size.
 pub fn topics_of_size(bytes: impl Fn() -> usize + Send + Sync + 'static) -> Topics {
     Arc::new(move |_| {
         let body = vec![b' '; bytes()].into();

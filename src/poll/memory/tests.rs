@@ -21,7 +21,6 @@ fn fetched() -> Fetched {
     Fetched { validators, ..gateway::fetched(URL, FetchAnswer::Same) }
 }
 
-/// The validators of the next request.
 fn validators(memory: &mut FeedMemory, at: Time) -> Validators {
     memory.request(&record(), Some(&state()), false, at).validators
 }

@@ -163,8 +163,7 @@ mod tests {
     use crate::Poller;
     use crate::memory::FeedMemory;
     use crate::testing::double::{NOW, name, poller_config, record, store_of};
-    use crate::testing::gateway::Publisher;
-    use crate::testing::owners::{gateway, live};
+    use crate::testing::gateway::{Publisher, gateway, live};
     use tidegate_core::clock::{Clock, ManualClock};
     use tokio::time::advance;
 

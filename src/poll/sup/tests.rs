@@ -12,12 +12,10 @@ fn id(name: &str) -> SupId {
     SupId::new(name).unwrap()
 }
 
-/// A task that does nothing.
 fn idle_task() -> BackgroundTask {
     BackgroundTask { task: tokio::spawn(async {}), _cancel: CancellationToken::new().drop_guard() }
 }
 
-/// The state of a document, the feeds that name it, and the time.
 struct Fixture {
     source: SharedSource,
     feeds: BTreeMap<String, Box<FollowedFeed>>,
@@ -60,7 +58,6 @@ impl Fixture {
         tokio::time::advance(wait).await;
     }
 
-    /// Records a poll that has just begun.
     fn polled(&mut self, name: &str, poll: PushedPoll) -> bool {
         let followed = self.feeds.get_mut(name);
         followed.is_some_and(|it| it.polled(poll, Instant::now(), self.time))

@@ -24,7 +24,6 @@ pub fn store_of(feeds: &[&str]) -> Arc<ScriptedStore> {
     Arc::new(store)
 }
 
-/// The presets of the configuration.
 impl Default for PollSettings {
     fn default() -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! A scripted publisher, and a gateway without a network.
+//! A scripted publisher, a gateway without a network, and several on one store.
 
 use super::double::*;
 use crate::*;
@@ -9,15 +9,16 @@ use tidegate_core::clock::{Clock, ManualClock};
 use tidegate_core::model::{BodyPrints, Time};
 use tidegate_net::fetch::{
     Call, CallRequest, Fetch, FetchAnswer, FetchError, FetchRequest, Fetched, FetchedDocument,
-    LeadScope, Passing, Services, Validators,
+    Passing, Services, Validators,
 };
+pub use tidegate_net::testing::fetched;
 use tidegate_status::{PollResponse, PollStatus};
+use tidegate_store::{GatewayId, Gateways, KnownGateway};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// A call service that must not be used.
 pub fn no_calls() -> Call {
     Call::new(tower::service_fn(|request: CallRequest| async move {
         panic!("nobody is to call {}", request.url)
@@ -46,7 +47,6 @@ impl Publisher {
         Arc::new(Self { answer, asked: Mutex::default(), gate })
     }
 
-    /// Releases the answers to this many requests.
     pub fn release(&self, answers: usize) {
         self.gate.add_permits(answers);
     }
@@ -138,30 +138,6 @@ pub fn whole_document(text: String) -> FetchAnswer {
     FetchAnswer::Document(document(text, BodyPrints { wire: print, body: print }))
 }
 
-/// Creates a successful answer of `url` without any metadata.
-pub fn fetched(url: &str, mut answer: FetchAnswer) -> Fetched {
-    if let FetchAnswer::Document(document) = &mut answer {
-        url.clone_into(&mut document.url);
-    }
-    Fetched {
-        announced: None,
-        links: tidegate_core::websub::HubLinks::default(),
-        answer,
-        status: 200,
-        validators: Validators::default(),
-        freshness: None,
-        final_url: url.to_owned(),
-        moved_to: None,
-        wire_bytes: 1,
-        notes: Vec::new(),
-        is_from_reader: false,
-        leads: LeadScope::Allowed,
-        rate_reset: None,
-        page_links: Vec::new(),
-    }
-}
-
-/// A gateway without a network.
 pub struct Gateway {
     pub store: Arc<ScriptedStore>,
     pub publisher: Arc<Publisher>,
@@ -208,7 +184,6 @@ impl Gateway {
         Self::with_parts(store, publisher, services, NOW, edit).await
     }
 
-    /// Starts a gateway at `now` with parts that are changed by `edit`.
     pub async fn with_parts(
         store: &Arc<ScriptedStore>,
         publisher: &Arc<Publisher>,
@@ -256,7 +231,6 @@ impl Gateway {
     }
 }
 
-/// Waits until `holds` is true; fails after a generous timeout.
 pub async fn eventually(mut holds: impl FnMut() -> bool) {
     for _ in 0..6000 {
         if holds() {
@@ -265,4 +239,23 @@ pub async fn eventually(mut holds: impl FnMut() -> bool) {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     panic!("it never came about");
+}
+
+/// Creates one gateway's view of all; once confirmed, its liveness lasts as long as any test.
+pub fn gateway(id: i64) -> Arc<Gateways> {
+    Arc::new(Gateways::new(GatewayId(id), Duration::from_secs(10)))
+}
+
+/// Confirms to these gateways that they, and no others, are live.
+pub fn live(all: &[&Arc<Gateways>]) {
+    for this in all {
+        let known = all.iter().map(|it| KnownGateway {
+            id: it.id(),
+            name: format!("gateway {}", it.id().0),
+            is_this: it.id() == this.id(),
+            polls: true,
+            ..KnownGateway::default()
+        });
+        this.confirm(Duration::MAX, known.collect());
+    }
 }

@@ -1,9 +1,12 @@
-//! Feeds that rely on their publisher's SUP document.
+//! Feeds that rely on their publisher's SUP document, and how such documents are read.
 
 use super::*;
+use crate::politeness::HostRank;
+use crate::sup::{READS_AT_ONCE, SharedSource, SupReader, follow};
 use std::sync::Mutex;
 use tidegate_core::sup::in_header;
-use tidegate_net::fetch::Fetched;
+use tidegate_net::fetch::{Fetched, LeadScope};
+use tokio::time::sleep;
 
 const SUP: &str = "http://sup.example/sup.json";
 const LEFT: &str = "its SUP document tells of changes; ";
@@ -45,7 +48,7 @@ async fn soon(mut holds: impl AsyncFnMut() -> bool) {
         if holds().await {
             return;
         }
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        sleep(Duration::from_secs(1)).await;
     }
     panic!("it never came about");
 }
@@ -74,10 +77,9 @@ async fn it_is_polled_when_it_is_listed_and_once_more_where_nothing_was_new() {
     .await;
     let mut polls = gateway.publisher.requests();
     let has_polls = |polls| gateway.publisher.requests() == polls;
-    let a_while = || tokio::time::sleep(Duration::from_secs(600));
+    let a_while = || sleep(Duration::from_secs(600));
     a_while().await;
     assert!(has_polls(polls) && *script.asked.lock().unwrap() >= 10);
-
     // The poll comes at once, except for a few seconds' distance from the last one.
     gateway.publisher.says("two", "2");
     script.lists("u-1");
@@ -87,7 +89,6 @@ async fn it_is_polled_when_it_is_listed_and_once_more_where_nothing_was_new() {
     soon(async || has_polls(polls + 1)).await;
     soon(async || why(&gateway).starts_with(LEFT)).await;
     assert_eq!(gateway.status().polls[0].outcome, PollEnding::Changed);
-
     // A cache may still return the old document.
     gateway.clock.set(later(1000));
     script.lists("u-2");
@@ -101,7 +102,6 @@ async fn it_is_polled_when_it_is_listed_and_once_more_where_nothing_was_new() {
     // The change that the second poll found had been listed, so trust is not reduced.
     a_while().await;
     assert!(why(&gateway).starts_with(LEFT), "{}", why(&gateway));
-
     // A poll on demand, which stands for a push, finds a change before it is listed. The feed may have changed again,
     // so it is polled; but no change counts as missing.
     gateway.publisher.says("four", "4");
@@ -117,7 +117,6 @@ async fn it_is_polled_when_it_is_listed_and_once_more_where_nothing_was_new() {
     // The next listed change is not the one found before.
     script.lists("u-4");
     soon(async || why(&gateway) == NOT_FOUND).await;
-
     // A publisher that fails keeps its pause.
     gateway.publisher.fails(status_error(503, Some(Duration::from_secs(5000))));
     gateway.poll().await;
@@ -129,4 +128,32 @@ async fn it_is_polled_when_it_is_listed_and_once_more_where_nothing_was_new() {
     assert!(*script.asked.lock().unwrap() > asked && has_polls(polls));
     assert!(gateway.status().next.unwrap().at >= later(3300 + 5000));
     gateway.stop().await;
+}
+
+/// None of the documents is there. Twelve wait for a host that is busy.
+#[tokio::test(start_paused = true)]
+async fn so_many_documents_are_read_at_once_and_none_waits_for_those_of_a_busy_host() {
+    let publisher = Publisher::gated("");
+    publisher.fails(status_error(404, None));
+    let gateway = Gateway::start(&store_of(&[]), &publisher).await;
+    let context = &gateway.poller.context;
+    let held = context.hosts.slot("http://busy.example/", HostRank::Usual).await.ok().unwrap();
+    let busy: Vec<String> = (0..12).map(|n| format!("http://busy.example/{n}")).collect();
+    let free: Vec<String> = (0..20).map(|n| format!("http://h{n}.example/sup.json")).collect();
+    for document in busy.iter().chain(&free) {
+        let reader = SupReader::new(document, LeadScope::default());
+        tokio::spawn(follow(Arc::clone(context), reader, SharedSource::default()));
+    }
+    let asked = || -> Vec<String> {
+        publisher.asked.lock().unwrap().iter().map(|request| request.url.clone()).collect()
+    };
+    // Each of the first twelve gives way after ten seconds.
+    sleep(Duration::from_secs(25)).await;
+    assert_eq!(asked(), free[..READS_AT_ONCE]);
+    publisher.release(1000);
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(asked(), free, "in their order");
+    drop(held);
+    sleep(Duration::from_secs(1200)).await;
+    assert!(busy.iter().all(|url| asked().contains(url)), "each has its turn");
 }

@@ -1,5 +1,4 @@
 use super::*;
-use crate::testing::owners::{gateway, live};
 use tidegate_core::model::Attempt;
 
 #[tokio::test(start_paused = true)]

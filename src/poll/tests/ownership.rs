@@ -1,7 +1,6 @@
 //! Several gateways on one store, each polling the feeds it owns.
 
 use super::*;
-use crate::testing::owners::{gateway, live};
 use tidegate_core::model::{PollState, SubscriptionStanding};
 use tidegate_core::websub::{Intent, Secret, Verification};
 use tidegate_store::Gateways;

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// A budget, and connections whose time goes by.
 struct Stage {
     budget: Arc<Budget>,
     clock: Arc<AtomicU64>,

@@ -232,11 +232,11 @@ fn share(feeds: u32) -> Rate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::client;
 
     #[tokio::test(start_paused = true)]
     async fn a_client_makes_a_few_feeds_and_then_slowly_half_of_a_sites() {
-        let (shares, client) =
-            (NewFeedShares::default(), |last: u8| Client::at([192, 0, 2, last].into()));
+        let shares = NewFeedShares::default();
         for (feeds, at_once, an_hour) in [(1, 20, 20), (1_000, 50, 500), (1_000_000, 50, 500)] {
             let shares = NewFeedShares::default();
             let make = || {

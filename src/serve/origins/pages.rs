@@ -241,7 +241,6 @@ mod tests {
 
     const HTML: &str = "text/html";
     const LINK: &str = "<link rel=alternate type=application/atom+xml href=/atom.xml>";
-    /// The size of each piece of a long body.
     const PIECE: usize = 16 * 1024;
 
     fn sent(kind: &'static str, pieces: impl Stream<Item = Bytes> + Send + 'static) -> PassAnswer {

@@ -314,7 +314,6 @@ mod tests {
     use super::*;
     use crate::tests::{DAY, at, client};
 
-    /// Feeds at these addresses, made so long ago.
     fn feeds(urls: &[&str]) -> Vec<FeedRecord> {
         let made = |(n, url): (usize, &&str)| {
             let name = FeedName::new(&format!("f{n}")).unwrap();
@@ -323,7 +322,6 @@ mod tests {
         urls.iter().enumerate().map(made).collect()
     }
 
-    /// What gives way to an address.
     fn gives_way(demand: &FeedDemand, urls: &[&str], to: &str, now: i64) -> Option<String> {
         let feeds = feeds(urls);
         let all: Vec<_> = feeds.iter().collect();

@@ -4,14 +4,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 use tidegate_core::model::{FeedRecord, FeedSource, FeedStanding, Time};
 use tidegate_net::origin::{OriginConfig, OriginPlace};
-use tidegate_net::testing::site_of_config;
+use tidegate_net::testing::{site_of_config, url};
 use tidegate_store::FeedList;
 
-fn url(text: &str) -> Url {
-    Url::parse(text).unwrap()
-}
-
-/// An origin at this place.
 pub(crate) fn config(place: OriginPlace) -> OriginConfig {
     OriginConfig {
         passes: PassMode::Redirect,

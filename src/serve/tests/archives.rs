@@ -3,6 +3,7 @@
 use super::headers::links;
 use super::*;
 use std::path::Path;
+use tidegate_store::testing::draft::{Draft, add_seal};
 
 const FEED: &str = "https://feeds.example.org/feeds/news";
 
@@ -35,64 +36,25 @@ impl Gate {
     /// Another version of each of these items; `seal`: an archive of that id takes them.
     pub(super) async fn commit(&mut self, names: &[&str], deleted: &[&str], seal: Option<&str>) {
         self.seconds += 10;
-        let now = at(self.seconds);
-        let tick = Tick::at(now);
-        let before = self.store.snapshot(&name("news")).await.unwrap();
-        let ledger = before.iter().flat_map(|snapshot| &snapshot.known);
-        let mut state = match &before {
-            Some(snapshot) => snapshot.state.clone(),
-            None => FeedState::untouched(self.format, now),
-        };
-        let base = state.revision;
-        state.tick = Some(tick);
-        state.window_start.get_or_insert(Tick::at(at(-2000)));
-        state.render_revision += 1;
-        state.updated_at = now;
-        state.says_complete = self.complete;
-        let all: Vec<SyncId> =
-            names.iter().chain(deleted).map(|name| SyncId::new(name).unwrap()).collect();
-        let buried = ledger.clone().filter(|known| known.is_deleted() && !all.contains(&known.id));
-        state.tombstones = u32::try_from(buried.count() + deleted.len()).unwrap();
-        let is_deleted = |id: &SyncId| deleted.contains(&id.as_str());
-        let known = all.iter().map(|id| {
-            let old = ledger.clone().find(|known| known.id == *id);
-            let updates = old.map_or(Count::ONE, |old| old.updates.next().unwrap());
-            known(id.as_str(), updates, tick, is_deleted(id), state.render_revision)
-        });
-        let known = known.collect();
-        let markup = |name: &SyncId| {
+        let mut draft = Draft::on(&self.store, "news", self.seconds).await;
+        for name in names {
             let title = format!("{name} of {}", self.seconds);
-            first_entry(&document(self.format, &format!("urn:{name}"), &title))
-        };
-        let versions = all.iter().map(|id| NewVersion {
-            id: id.clone(),
-            markup: (!is_deleted(id)).then(|| markup(id)),
-            reason: "a test".to_owned(),
-        });
+            let document = document(self.format, &format!("urn:{name}"), &title);
+            draft = draft.item_of(name, first_entry(&document));
+        }
+        draft = deleted.iter().fold(draft, |draft, name| draft.tombstone(name)).order(names);
         let document = document(self.format, "urn:x", "x");
         let document = parse::document(&document, None, &Default::default()).unwrap();
-        let mut seals = Vec::new();
+        let mut change = draft.done();
+        (change.skeleton, change.state.format) = (Some(document.skeleton), self.format);
+        change.state.tombstones += u32::try_from(deleted.len()).unwrap();
+        change.state.window_start.get_or_insert(Tick::at(at(-2000)));
+        change.state.says_complete = self.complete;
         if let Some(seal) = seal {
-            let id = ArchiveId::new(seal).unwrap();
-            seals.push(Seal {
-                number: state.archives.next,
-                id: id.clone(),
-                previous: state.archives.newest.replace(id),
-                upstream: format!("https://upstream.example/{}", self.seconds),
-                items: all.clone(),
-            });
-            state.archives.next += 1;
-            state.archives.sealed = Some(tick);
+            let all = names.iter().chain(deleted).map(|name| id(name));
+            add_seal(&mut change, seal, all.collect());
+            change.seals[0].upstream = format!("https://upstream.example/{}", self.seconds);
         }
-        let change = Change {
-            tick: Some(tick),
-            skeleton: Some(document.skeleton),
-            order: Some(all[..names.len()].to_vec()),
-            versions: versions.collect(),
-            known,
-            seals,
-            ..Change::of_state(name("news"), base, now, state)
-        };
         self.store.commit(change).await.unwrap();
     }
 
@@ -124,25 +86,6 @@ fn document(format: Format, id: &str, title: &str) -> String {
             "<rss version=\"2.0\"><channel><title>News</title>\
              <item><guid>{id}</guid><title>{title}</title></item></channel></rss>"
         ),
-    }
-}
-
-fn known(name: &str, updates: Count, tick: Tick, gone: bool, touched: u64) -> LedgerEntry {
-    let since = tick.time();
-    let stamp = Stamp::Both { when: since, by: endpoint() };
-    let standing = if gone { ItemStatus::Deleted { since } } else { ItemStatus::Current };
-    LedgerEntry {
-        id: doubles::id(name),
-        published_id: format!("urn:{name}"),
-        title: name.to_owned(),
-        updates,
-        history: History::new(Update { sequence: updates, stamp }),
-        tick,
-        first_seen: since,
-        came: since,
-        standing,
-        touched,
-        ..LedgerEntry::left(name)
     }
 }
 

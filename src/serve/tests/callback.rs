@@ -4,10 +4,9 @@ use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::future::{join_all, poll_immediate};
 use tidegate_core::websub::Secret;
-use tidegate_poll::testing::idle::CALLBACKS;
+use tidegate_poll::testing::double::hub_subscription;
 use tidegate_status::HubReport;
 
-/// The address of the callback of `news`.
 const KNOWN: &str = "/websub/callback/known.news";
 
 /// A site whose feeds are subscribed to at a hub under the topic `t`.
@@ -28,14 +27,9 @@ fn subscribed() -> Site {
 }
 
 fn subscription(feed: &str) -> HubSubscription {
-    HubSubscription {
-        hubs: vec!["https://hub.example/".to_owned()],
-        keys: SubscriptionKeys { token: format!("known.{feed}"), secret: "s".repeat(64) },
-        callbacks: CALLBACKS.to_owned(),
-        standing: SubscriptionStanding::Asked,
-        next: at(86_400),
-        ..hub_report("t").subscription
-    }
+    let keys = SubscriptionKeys { token: format!("known.{feed}"), secret: "s".repeat(64) };
+    let (topic, standing, next) = ("t".to_owned(), SubscriptionStanding::Asked, at(86_400));
+    HubSubscription { topic, standing, next, ..hub_subscription(feed, keys) }
 }
 
 async fn answered(answer: Response<Body>) -> (u16, String) {

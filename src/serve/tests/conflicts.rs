@@ -13,13 +13,11 @@ fn markup(title: &str, text: &str) -> Markup {
     ))
 }
 
-/// The markup of an outline of a list.
 pub(super) fn outline(attributes: &str) -> Markup {
     let list = format!("<opml version='2.0'><body><outline {attributes}/></body></opml>");
     first_entry(&parse::opml::transcoded(&list).unwrap().unwrap())
 }
 
-/// An entry whose content is written like this.
 fn content(id: &str, content: &str) -> Markup {
     entry(&format!("<id>{id}</id><title>T</title>{content}"))
 }
@@ -104,7 +102,6 @@ pub(super) async fn stored(site: &Site, of: &str) -> Shared<Markup> {
     site.store.item(&name("news"), &id(of)).await.unwrap().unwrap().shared
 }
 
-/// Makes the last item of `news` another one.
 pub(super) fn edit_last(site: &Site, edit: impl FnOnce(&mut Item)) {
     site.store.edit("news", |feed| edit(feed.items.last_mut().unwrap()));
 }
@@ -123,7 +120,6 @@ async fn a_form_resolves_and_leads_back() {
         ("keep=new&title=Agreed&content=%3Cp%3Ex%3C%2Fp%3E&html=yes", "Agreed", false),
         ("keep=new&title=Agreed&content=one%0D%0Atwo", "Agreed", false),
     ] {
-        // As it was before.
         site.store.restore("news");
         let body = format!("token={TOKEN}&item=a&etag={tag}&{body}");
         let answer = post(&site, &[FORM, OURS], &body).await;
@@ -184,7 +180,6 @@ async fn a_new_one_keeps_all_that_was_not_edited() {
         (format!("title=New&html=yes&content={shown}"), "<p>Old</p>"),
         ("title=New&content=new".to_owned(), ">new<"),
     ] {
-        // As it was before.
         site.store.restore("news");
         let tag = local::tag(&stored(&site, "a").await);
         let body = format!("token={TOKEN}&item=a&etag={tag}&keep=new&{body}");

@@ -152,7 +152,6 @@ async fn a_place_ahead_of_a_store_that_does_not_answer_is_to_be_asked_again() {
     }
 }
 
-/// A stream that is read block by block.
 struct Reader {
     body: Body,
     text: String,
@@ -325,9 +324,7 @@ async fn only_so_many_event_streams_are_open() {
     said.assert_shows(&["retry: 20000\nid: 2\n: 256 event streams are open"]);
     assert_eq!(full.block().await, None);
     readers.pop();
-    while open() == STREAMS_AT_ONCE {
-        tokio::task::yield_now().await;
-    }
+    eventually(|| open() < STREAMS_AT_ONCE).await;
     let mut last = Reader::of(&site, 99, "/events", "2").await;
     assert_eq!(last.block().await.unwrap(), "retry: 2000\nid: 2");
     site.closing.cancel();

@@ -28,7 +28,6 @@ pub(super) struct Feed {
     pub(super) items: Vec<Item>,
 }
 
-/// A store with hand-made feeds.
 #[derive(Clone)]
 pub(super) struct TestStore {
     scripted: Arc<ScriptedStore>,

@@ -85,12 +85,7 @@ async fn what_is_being_sent_stays_and_then_goes() {
     assert!(before.ends_with("</feed>") || before.ends_with("</feed>\n"), "it is whole");
     assert!(!before.contains("another of") && after.contains("another of"));
     // The cache lets go of it in a moment of its own.
-    let gone = async {
-        while used(&gate) >= both * 2 / 3 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(30), gone).await.unwrap();
+    eventually(|| used(&gate) < both * 2 / 3).await;
     assert!(used(&gate) > 0, "the document that is published now stays");
     // Files have a limit together.
     let mut gate = self::gate(Some(folder.path()), 400).await;

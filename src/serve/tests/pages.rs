@@ -119,7 +119,6 @@ async fn the_topic_of_a_hub_and_the_next_document_of_a_walk_are_masked() {
     }
 }
 
-/// What attributes of a page name.
 fn named<'p>(page: &'p str, attribute: &str) -> Vec<&'p str> {
     let pieces = page.split(attribute).skip(1);
     pieces.filter_map(|piece| piece.split('"').next()).collect()

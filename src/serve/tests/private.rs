@@ -10,7 +10,6 @@ pub(super) const SECRET: &str = "hidden-diary";
 /// A token of a reader of it, and one of a reader of another feed.
 pub(super) const ANN: &str = "0123456789abcdef0123456789abcdef";
 pub(super) const BOB: &str = "AbCdEfGhIjKlMnOpQrStUvWx";
-/// The paths of a feed.
 const BELOW: &str =
     " /sync /complete /archive/1 /items /items/one /conflicts /about ?as=html /changes";
 /// What is below no token of a reader.
@@ -65,7 +64,6 @@ pub(super) fn password(reader: &str, token: &str) -> String {
     format!("Basic {}", BASE64.encode(format!("{reader}:{token}").as_bytes()))
 }
 
-/// Headers and body as one text.
 async fn whole(answer: Response<Body>) -> String {
     let mut said = format!("{} ", answer.status());
     for (name, value) in answer.headers() {

@@ -22,14 +22,12 @@ fn asking(path: &str, headers: &[(&str, &str)]) -> Request<Body> {
     request("GET", path, &headers, "")
 }
 
-/// What is ready for a request.
 fn find(of: &ListenerSite, request: &Request<Body>) -> Option<Response<SentContent>> {
     let connection = Arc::new(Connection::new(SweepClock::default(), false));
     let plain = PlainRequest::read(request)?;
     of.ready.answer(&of.app, (PEER, &connection), (&plain, request))
 }
 
-/// What is ready for such a request.
 fn ready(of: &ListenerSite, path: &str, headers: &[(&str, &str)]) -> Response<SentContent> {
     find(of, &asking(path, headers)).unwrap_or_else(|| panic!("{path} {headers:?} is not ready"))
 }

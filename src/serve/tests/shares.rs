@@ -15,9 +15,7 @@ fn large() -> (Arc<Site>, impl Sized) {
 
 async fn reads(site: &Site, number: usize) {
     let waiting = || site.store.waiting(&name("news"));
-    while waiting() < number {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    eventually(|| waiting() >= number).await;
     // Whoever could have begun by now has.
     tokio::time::sleep(Duration::from_millis(20)).await;
     assert_eq!(waiting(), number);

@@ -155,9 +155,7 @@ async fn bodies_of_streams_that_take_nothing_count_and_end_their_connection() {
     assert!(bodies == 41 && bytes > length, "{bodies} {bytes}");
     // It ends though the client is there, and answers pings.
     let _ = connection.await.unwrap();
-    while site.app.bodies.held() != (0, 0) {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    eventually(|| site.app.bodies.held() == (0, 0)).await;
 }
 
 /// What the system takes ahead of a client is seen by nobody: so much at most may be between the client's
@@ -174,9 +172,7 @@ async fn the_system_takes_little_of_an_answer_ahead_of_its_client() {
     let mut stream = socket.connect(at).await.unwrap();
     stream.write_all(b"GET /feeds/news HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
     for held in [1, 0] {
-        while site.app.bodies.held().0 != held {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        eventually(|| site.app.bodies.held().0 == held).await;
     }
     // It was cut, and what the system had taken by then comes still.
     let mut answer = Vec::new();
@@ -188,9 +184,7 @@ async fn the_system_takes_little_of_an_answer_ahead_of_its_client() {
 async fn close_on_visitor(site: &Site, at: SocketAddr) -> JoinHandle<String> {
     let asked = "GET /feeds/news/sync HTTP/1.1\r\nhost: x\r\n\r\n";
     let visitor = tokio::spawn(async move { raw(at, asked).await.1 });
-    while site.store.waiting(&doubles::name("news")) == 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    eventually(|| site.store.waiting(&doubles::name("news")) > 0).await;
     site.closing.cancel();
     visitor
 }

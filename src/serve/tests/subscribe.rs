@@ -20,7 +20,6 @@ const MOVED_PAGE: &str = "https://diary.example/moved";
 const NOWHERE: &str = "https://diary.example/nowhere";
 /// A site without TLS that is admitted too.
 const PLAIN: &str = "http://plain.example/";
-/// A token that opens nothing.
 const WRONG: &str = "fedcba9876543210fedcba9876543210";
 
 /// The feed that is made of [`OTHER`].
@@ -53,12 +52,10 @@ fn gateway(settings: ServeSettings) -> (Site, Arc<ScriptedSite>) {
     (gateway, site)
 }
 
-/// The address of Ann's private feed below her token.
 fn own_address() -> String {
     format!("https://feeds.example.org/t/{ANN}/feeds/{SECRET}")
 }
 
-/// A request to subscribe to an address, or to look at it.
 fn asked(method: &str, path: &str, url: &str, headers: &[(&str, &str)]) -> Request<Body> {
     let pair =
         url::form_urlencoded::Serializer::new(String::new()).append_pair("url", url).finish();

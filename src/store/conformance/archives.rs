@@ -18,9 +18,8 @@ pub(crate) fn sealing(mut change: Change, id: &str, names: &[&str]) -> Change {
     change
 }
 
-async fn seal(fixture: &StoreFixture, seconds: i64, id: &str, names: &[&str]) {
-    let store = fixture.store();
-    let mut draft = edit(&store, seconds).await;
+async fn seal(store: &StoreFixture, seconds: i64, id: &str, names: &[&str]) {
+    let mut draft = edit(store, seconds).await;
     for name in names {
         draft = draft.item(name, &format!("{name} of {seconds}"));
     }
@@ -32,9 +31,8 @@ fn said(archive: &Archive) -> Vec<&str> {
     archive.items.iter().map(|item| item.shared.winner.data.xml.as_str()).collect()
 }
 
-async fn segments_of_one_commit_have_a_second_each(fixture: StoreFixture) {
-    let store = fixture.store();
-    seal(&fixture, 10, "zero", &["z"]).await;
+async fn segments_of_one_commit_have_a_second_each(store: StoreFixture) {
+    seal(&store, 10, "zero", &["z"]).await;
     let draft = edit(&store, 20).await.item("a", "1").item("b", "2").item("c", "3");
     let change = sealing(sealing(draft.done(), "one", &["a"]), "two", &["b"]);
     let change = sealing(change, "three", &["c"]);
@@ -52,11 +50,10 @@ async fn segments_of_one_commit_have_a_second_each(fixture: StoreFixture) {
     assert_eq!(store.archives(&feed("news"), 9).await.unwrap(), notes);
 }
 
-async fn text_is_taken_out_in_place(fixture: StoreFixture) {
-    seal(&fixture, 1, "one", &["secret", "a"]).await;
-    seal(&fixture, 2, "two", &["b"]).await;
-    seal(&fixture, 3, "three", &["secret"]).await;
-    let store = fixture.store();
+async fn text_is_taken_out_in_place(store: StoreFixture) {
+    seal(&store, 1, "one", &["secret", "a"]).await;
+    seal(&store, 2, "two", &["b"]).await;
+    seal(&store, 3, "three", &["secret"]).await;
     let untouched = store.archive_place(&feed("news"), &archive_id("two")).await.unwrap();
     edit(&store, 7).await.redact("secret", "").commit(&store).await;
     for (name, texts) in [("one", vec!["<entry>a of 1</entry>"]), ("three", vec![])] {
@@ -77,9 +74,8 @@ async fn text_is_taken_out_in_place(fixture: StoreFixture) {
 }
 
 /// An id that another item bears is not said to be deleted: that would take the other out of readers.
-async fn what_bears_the_id_of_a_redacted_item_stays(fixture: StoreFixture) {
-    seal(&fixture, 1, "one", &["secret", "a"]).await;
-    let store = fixture.store();
+async fn what_bears_the_id_of_a_redacted_item_stays(store: StoreFixture) {
+    seal(&store, 1, "one", &["secret", "a"]).await;
     let mut change = edit(&store, 2).await.item("b", "b").done();
     for known in &mut change.known {
         known.published_id = "urn:secret".to_owned();

@@ -1,7 +1,7 @@
 //! What one store hands over, another answers alike, whatever kind they are and on whatever way.
 
 use super::make::*;
-use super::{EngineKind, Home, StoreFixture, on_every_store, open};
+use super::{EngineKind, StoreFixture, on_every_store};
 use crate::portable::tests::{read, written};
 use crate::portable::{ExportRecord, ImportMessage};
 use crate::record::ItemRecord;
@@ -47,7 +47,6 @@ pub(crate) async fn import(store: &Store, pieces: Vec<ExportRecord>) -> Result<(
     send_messages(store, pieces.chain([ImportMessage::End]), false).await
 }
 
-/// Hands messages to an import, and closes the channel.
 pub(super) async fn send_messages(
     store: &Store,
     messages: impl IntoIterator<Item = ImportMessage>,
@@ -114,8 +113,7 @@ async fn assert_alike(one: &Store, other: &Store, is_same: bool) {
     }
 }
 
-pub(super) async fn fill(fixture: &StoreFixture) {
-    let store = fixture.store();
+pub(super) async fn fill(store: &StoreFixture) {
     let feeds = store.feed_list().await.unwrap();
     store.apply_feeds(&[], &feeds, Some(applied("http://a/"))).await.unwrap();
     for name in ["news", "empty"] {
@@ -124,11 +122,11 @@ pub(super) async fn fill(fixture: &StoreFixture) {
     store.checkpoint(&[poll_state("news")]).await.unwrap();
     store.put_subscriptions(&[super::subscriptions::subscription("a").into()]).await.unwrap();
     // A feed that was purged leaves its marks.
-    Draft::on(&store, "old", 1).await.item("a", "A").order(&["a"]).commit(&store).await;
+    Draft::on(store, "old", 1).await.item("a", "A").order(&["a"]).commit(store).await;
     store.purge_feed(&feed("old")).await.unwrap();
     let long = |text: &str| format!("{text} {}", "and so on ".repeat(900));
     for seconds in 2..39 {
-        let draft = edit(&store, seconds).await;
+        let draft = edit(store, seconds).await;
         let draft = match seconds % 6 {
             0 => draft.tombstone("b").order(&["a"]),
             1 => draft.item("b", "B").order(&["b", "a"]).around(&format!("around {seconds}")),
@@ -138,11 +136,11 @@ pub(super) async fn fill(fixture: &StoreFixture) {
             4 => draft.item("c", "C").around("the same"),
             _ => draft.touch("a", ItemStatus::Retired { since: time(seconds) }),
         };
-        draft.commit(&store).await;
+        draft.commit(store).await;
     }
     let lost = known("c", 1, tick(4)).version(Some(markup("lost")));
-    let draft = edit(&store, 39).await.item("c", "contested").contest("c", vec![lost]);
-    draft.commit(&store).await;
+    let draft = edit(store, 39).await.item("c", "contested").contest("c", vec![lost]);
+    draft.commit(store).await;
 }
 
 async fn everything_is_handed_over(fixture: StoreFixture) {
@@ -152,24 +150,23 @@ async fn everything_is_handed_over(fixture: StoreFixture) {
 }
 
 /// A copy of another kind answers alike, and a copy of that one, of the first kind, in everything. The first copy.
-pub(super) async fn there_and_back(fixture: &StoreFixture, other: EngineKind) -> StoreFixture {
-    let store = fixture.store();
-    let there = copy(&store, other).await;
-    assert_alike(&store, &there.store(), false).await;
+pub(super) async fn there_and_back(store: &StoreFixture, other: EngineKind) -> StoreFixture {
+    let there = copy(store, other).await;
+    assert_alike(store, &there, false).await;
     let there = there.reopen().await;
-    let back = copy(&there.store(), fixture.kind()).await;
-    assert_alike(&store, &back.store(), true).await;
+    let back = copy(&there, store.kind).await;
+    assert_alike(store, &back, true).await;
     there
 }
 
 async fn a_used_store_takes_nothing(fixture: StoreFixture) {
     let other = StoreFixture::new(EngineKind::Memory);
     fill(&other).await;
-    let taken = pieces(&other.store()).await;
-    fixture.store().put_feed(&record("mine")).await.unwrap();
+    let taken = pieces(&other).await;
+    fixture.put_feed(&record("mine")).await.unwrap();
     let refused = import(&fixture.store, taken).await;
     assert!(matches!(refused, Err(CommitError::Store(StoreError::Occupied { .. }))), "{refused:?}");
-    assert_eq!(fixture.store().feeds().await.unwrap(), [record("mine")]);
+    assert_eq!(fixture.feeds().await.unwrap(), [record("mine")]);
 }
 
 /// An import that breaks off between two feeds: nothing of it contradicts itself, and it is not all.
@@ -184,18 +181,14 @@ async fn what_breaks_off_between_two_feeds_is_not_opened(fixture: StoreFixture) 
     let first = all.into_iter().take(first + 1).map(ImportMessage::Record);
     let refused = send_messages(&fixture.store, first, false).await;
     assert!(is_refused(refused.unwrap_err().into()));
-    if let Home::Memory = fixture.home {
-        return assert!(fixture.store.reopen().is_err_and(is_refused));
-    }
-    fixture.store.close().await.unwrap();
-    assert!(open(&fixture.home, fixture.clock).is_err_and(is_refused));
+    assert!(fixture.try_reopen().await.is_err_and(is_refused));
 }
 
 #[tokio::test]
 async fn what_contradicts_itself_is_refused() {
     let fixture = StoreFixture::new(EngineKind::Memory);
     fill(&fixture).await;
-    let whole = pieces(&fixture.store()).await;
+    let whole = pieces(&fixture).await;
     let times = |is_kind: fn(&ExportRecord) -> bool, times: usize| -> Vec<ExportRecord> {
         let count = |piece: &ExportRecord| if is_kind(piece) { times } else { 1 };
         whole.iter().flat_map(|piece| vec![piece.clone(); count(piece)]).collect()
@@ -238,10 +231,9 @@ async fn what_contradicts_itself_is_refused() {
     }
 }
 
-async fn nobody_need_take_it_all(fixture: StoreFixture) {
-    fill(&fixture).await;
+async fn nobody_need_take_it_all(store: StoreFixture) {
+    fill(&store).await;
     let (sender, mut receiver) = mpsc::channel(1);
-    let store = fixture.store();
     let leaving = async move {
         assert!(matches!(receiver.recv().await, Some(ExportRecord::Origin(_))));
     };
@@ -250,9 +242,8 @@ async fn nobody_need_take_it_all(fixture: StoreFixture) {
 
 /// Writers go on while a store is handed over. Each feed comes at one of its revisions, and the log is never
 /// ahead of it.
-async fn what_is_committed_meanwhile_leaves_every_feed_whole(fixture: StoreFixture) {
+async fn what_is_committed_meanwhile_leaves_every_feed_whole(store: StoreFixture) {
     const FEEDS: [&str; 3] = ["a", "b", "c"];
-    let store = fixture.store();
     for (name, seconds) in FEEDS.iter().cycle().zip(1..=12) {
         let change = Draft::on(&store, name, seconds).await.item("i", "I").item("j", "J");
         change.order(&["i", "j"]).commit(&store).await;
@@ -287,7 +278,7 @@ async fn what_is_committed_meanwhile_leaves_every_feed_whole(fixture: StoreFixtu
             _ => {}
         }
     }
-    let copied = StoreFixture::new(EngineKind::Memory).store();
+    let copied = StoreFixture::new(EngineKind::Memory);
     import(&copied, pieces).await.unwrap();
     for name in FEEDS {
         let view = copied.view(&feed(name), Select::All).await.unwrap().unwrap();
@@ -297,8 +288,7 @@ async fn what_is_committed_meanwhile_leaves_every_feed_whole(fixture: StoreFixtu
     assert!(copied.state(&feed("late")).await.unwrap().is_none());
 }
 
-async fn a_feed_that_is_purged_meanwhile_ends_it(fixture: StoreFixture) {
-    let store = fixture.store();
+async fn a_feed_that_is_purged_meanwhile_ends_it(store: StoreFixture) {
     for name in ["a", "z"] {
         store.put_feed(&record(name)).await.unwrap();
         Draft::on(&store, name, 1).await.item("i", "I").order(&["i"]).commit(&store).await;
@@ -312,7 +302,6 @@ async fn a_feed_that_is_purged_meanwhile_ends_it(fixture: StoreFixture) {
     let said = format!("{said}: {}", std::error::Error::source(&said).unwrap());
     assert!(said.contains("the feed z was purged meanwhile"), "{said}");
     // What is there now can be handed over.
-    assert!(
-        pieces(&store).await.iter().all(|piece| piece.feed().is_none_or(|f| f.as_str() == "a"))
-    );
+    let left = pieces(&store).await;
+    assert!(left.iter().all(|piece| piece.feed().is_none_or(|feed| feed.as_str() == "a")));
 }

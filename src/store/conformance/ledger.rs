@@ -26,8 +26,7 @@ fn by_key(key: u64) -> LedgerQuery {
 }
 
 /// It has more items than a store reads together with the beginning of a snapshot.
-async fn a_ledger_without_an_index_is_read_whole(fixture: StoreFixture) {
-    let store = fixture.store();
+async fn a_ledger_without_an_index_is_read_whole(store: StoreFixture) {
     let ids: Vec<String> = (0..600).map(|number| format!("item-{number}")).collect();
     let mut change = edit(&store, 1).await.items(&ids, "text").done();
     change.state.living = 600;
@@ -40,8 +39,7 @@ async fn a_ledger_without_an_index_is_read_whole(fixture: StoreFixture) {
     assert_eq!(reader.unsettled(tick(9)).await.unwrap(), Some(whole));
 }
 
-async fn what_is_settled_is_read_where_it_is_asked_for(fixture: StoreFixture) {
-    let store = fixture.store();
+async fn what_is_settled_is_read_where_it_is_asked_for(store: StoreFixture) {
     // The items `b` and `c` have a key in common, and `d` is not settled.
     let mut change = edit(&store, 1).await.items(["a", "b", "c", "d"], "text").order(&["a"]).done();
     let keys = [("a", vec![1]), ("b", vec![2, 9]), ("c", vec![3, 9]), ("d", vec![4])];
@@ -53,7 +51,7 @@ async fn what_is_settled_is_read_where_it_is_asked_for(fixture: StoreFixture) {
     change.index = IndexUpdate { unsettled: Some(vec![id("d")]), items: items.collect() };
     change.state.living = 4;
     store.commit(change).await.unwrap();
-    let (_fixture, store) = fixture.again(store).await;
+    let store = store.reopen().await;
     let reader = store.pin(&feed("news")).await.unwrap().unwrap();
     assert!(reader.has_index().await.unwrap());
     let part = reader.unsettled(tick(9)).await.unwrap().unwrap();
@@ -70,7 +68,6 @@ async fn what_is_settled_is_read_where_it_is_asked_for(fixture: StoreFixture) {
     let items = snapshot(&store).await.known;
     let more = part.with_found(FoundItems { items, oldest_to: None }).unwrap();
     assert_eq!((more.known.len(), more.size()), (4, 4));
-
     // A key that an item loses leads to it no more, and a purge leaves none.
     let mut change = edit(&store, 3).await.touch("a", ItemStatus::Current).done();
     let lost = ReindexedItem { id: id("b"), added: vec![IndexKey(5)], removed: vec![IndexKey(9)] };

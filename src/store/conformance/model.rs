@@ -29,7 +29,6 @@ enum Act {
     Evict,
 }
 
-/// What a commit does to archives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Archiving {
     Nothing,
@@ -60,20 +59,12 @@ struct CommitStep {
 #[derive(Debug, Clone)]
 enum Step {
     Commit(CommitStep),
-    Checkpoint {
-        feed: usize,
-        failures: u32,
-    },
-    PutFeed {
-        feed: usize,
-    },
-    Purge {
-        feed: usize,
-    },
+    /// Polling notes of a feed how often it failed.
+    Checkpoint(usize, u32),
+    PutFeed(usize),
+    Purge(usize),
     /// Somebody begins to read a feed.
-    Hold {
-        feed: usize,
-    },
+    Hold(usize),
     /// Who reads longest is done.
     Release,
     Reopen,
@@ -108,16 +99,15 @@ fn step() -> impl Strategy<Value = Step> {
         12 => commit.prop_map(|(feed, acts, order, archiving, holding, is_stale)| {
             Step::Commit(CommitStep { feed, acts, order, archiving, holding, is_stale })
         }),
-        2 => (feed(), 0..9u32).prop_map(|(feed, failures)| Step::Checkpoint { feed, failures }),
-        1 => feed().prop_map(|feed| Step::PutFeed { feed }),
-        1 => feed().prop_map(|feed| Step::Purge { feed }),
-        3 => feed().prop_map(|feed| Step::Hold { feed }),
+        2 => (feed(), 0..9u32).prop_map(|(feed, failures)| Step::Checkpoint(feed, failures)),
+        1 => feed().prop_map(Step::PutFeed),
+        1 => feed().prop_map(Step::Purge),
+        3 => feed().prop_map(Step::Hold),
         2 => Just(Step::Release),
         1 => Just(Step::Reopen),
     ]
 }
 
-/// Seals everything that no archive has.
 fn seal(change: &mut Change, mut ledger: HashMap<SyncId, LedgerEntry>) {
     ledger.extend(change.known.iter().map(|known| (known.id.clone(), known.clone())));
     let chain = &change.state.archives;
@@ -141,7 +131,6 @@ struct Model {
     polls: BTreeMap<FeedName, PollState>,
     log: Vec<LoggedChange>,
     seconds: i64,
-    /// How often the store was opened again.
     opening: u32,
 }
 
@@ -274,7 +263,7 @@ impl Model {
     async fn follow(&mut self, mut fixture: StoreFixture, steps: Vec<Step>) -> StoreFixture {
         let mut readers: VecDeque<PinnedReader> = VecDeque::new();
         for step in steps {
-            let store = fixture.store();
+            let store = &*fixture;
             let touched = match step {
                 Step::Commit(step) => {
                     let (feed, is_stale) = (step.feed, step.is_stale);
@@ -290,21 +279,21 @@ impl Model {
                     }
                     feed
                 }
-                Step::Checkpoint { feed, failures } => {
+                Step::Checkpoint(feed, failures) => {
                     let etag = Some("\"e\"".repeat(failures as usize * 400));
                     let state = PollState { failures, etag, ..poll_state(FEEDS[feed]) };
                     store.checkpoint(std::slice::from_ref(&state)).await.unwrap();
                     self.polls.insert(state.feed.clone(), state);
                     feed
                 }
-                Step::PutFeed { feed } => {
+                Step::PutFeed(feed) => {
                     let url = format!("https://example.org/{}", self.seconds);
                     let record = FeedRecord { url, ..record(FEEDS[feed]) };
                     store.put_feed(&record).await.unwrap();
                     self.records.insert(record.name.clone(), record);
                     feed
                 }
-                Step::Purge { feed } => {
+                Step::Purge(feed) => {
                     let name = super::make::feed(FEEDS[feed]);
                     store.purge_feed(&name).await.unwrap();
                     for reader in readers.iter_mut().filter(|reader| reader.feed == name) {
@@ -316,9 +305,9 @@ impl Model {
                     *history = history.purged();
                     feed
                 }
-                Step::Hold { feed } => {
+                Step::Hold(feed) => {
                     let name = super::make::feed(FEEDS[feed]);
-                    readers.extend(PinnedReader::new(&store, name).await);
+                    readers.extend(PinnedReader::new(store, name).await);
                     feed
                 }
                 Step::Release => {
@@ -327,19 +316,18 @@ impl Model {
                 }
                 Step::Reopen => {
                     readers.clear();
-                    drop(store);
                     fixture = fixture.reopen().await;
                     self.opening += 1;
-                    self.agrees_with(&fixture.store()).await;
+                    self.agrees_with(&fixture).await;
                     continue;
                 }
             };
-            self.agrees_on(&store, &FEEDS[touched..=touched]).await;
+            self.agrees_on(store, &FEEDS[touched..=touched]).await;
             for reader in &readers {
                 reader.sees_the_same().await;
             }
         }
-        self.agrees_with(&fixture.store()).await;
+        self.agrees_with(&fixture).await;
         fixture
     }
 }
@@ -428,7 +416,7 @@ fn go_on_in_copy(from: EngineKind, to: EngineKind, mut steps: Vec<Step>) {
         let mut model = Model::default();
         let fixture = model.follow(StoreFixture::new(from), steps).await;
         let copied = there_and_back(&fixture, to).await;
-        model.agrees_with(&copied.store()).await;
+        model.agrees_with(&copied).await;
         model.opening += 1;
         model.follow(copied, later).await;
     });

@@ -19,15 +19,14 @@ const ALL: Retention =
     Retention { versions: 1000, age: Duration::from_secs(1_000_000), bytes: u64::MAX };
 
 /// Two items, one of which changes every ten seconds; the order changes with it.
-async fn filled(fixture: &StoreFixture, rounds: i64) {
-    let store = fixture.store();
+async fn filled(store: &StoreFixture, rounds: i64) {
     for round in 1..=rounds {
-        let mut draft = edit(&store, round * 10).await.item("a", &telling(round));
+        let mut draft = edit(store, round * 10).await.item("a", &telling(round));
         if round == 1 {
             draft = draft.item("b", "B");
         }
         let order: &[&str] = if round % 2 == 0 { &["a", "b"] } else { &["b", "a"] };
-        draft.order(order).commit(&store).await;
+        draft.order(order).commit(store).await;
     }
 }
 
@@ -36,9 +35,8 @@ async fn numbers(store: &Store, name: &str) -> Vec<u32> {
     notes.iter().map(|note| note.updates.value()).collect()
 }
 
-async fn old_versions_and_documents_are_taken_out(fixture: StoreFixture) {
-    filled(&fixture, 6).await;
-    let store = fixture.store();
+async fn old_versions_and_documents_are_taken_out(store: StoreFixture) {
+    filled(&store, 6).await;
     let news = feed("news");
     let nothing = store.prune(&news, &ALL, time(60)).await.unwrap();
     assert_eq!(nothing, Pruned::default());
@@ -68,9 +66,8 @@ async fn old_versions_and_documents_are_taken_out(fixture: StoreFixture) {
     assert_eq!(other, Pruned::default());
 }
 
-async fn what_is_in_force_is_never_taken_out(fixture: StoreFixture) {
-    filled(&fixture, 5).await;
-    let store = fixture.store();
+async fn what_is_in_force_is_never_taken_out(store: StoreFixture) {
+    filled(&store, 5).await;
     let news = feed("news");
     edit(&store, 60).await.tombstone("a").order(&["b"]).commit(&store).await;
     let before = store.view(&news, Select::All).await.unwrap();
@@ -78,17 +75,15 @@ async fn what_is_in_force_is_never_taken_out(fixture: StoreFixture) {
     let pruned = store.prune(&news, &nothing, time(999)).await.unwrap();
     assert_eq!((pruned.versions, pruned.documents), (5, 5));
     assert_eq!(numbers(&store, "a").await, [6]);
-    let (_fixture, store) = fixture.again(store).await;
+    let store = store.reopen().await;
     assert_eq!(store.view(&news, Select::All).await.unwrap(), before);
-    // The feed goes on.
     edit(&store, 70).await.item("a", "back").order(&["a", "b"]).commit(&store).await;
     assert_eq!(numbers(&store, "a").await, [7, 6]);
     let item = store.item(&news, &id("a")).await.unwrap().unwrap();
     assert_eq!(item.shared.winner.data, markup("back"));
 }
 
-async fn one_call_takes_out_a_bounded_number(fixture: StoreFixture) {
-    let store = fixture.store();
+async fn one_call_takes_out_a_bounded_number(store: StoreFixture) {
     let names: Vec<String> = (0..PRUNE_LIMIT + 7).map(|n| n.to_string()).collect();
     for seconds in 1..=2 {
         edit(&store, seconds).await.items(&names, "text").commit(&store).await;
@@ -106,21 +101,19 @@ fn hours(count: u64) -> Duration {
     Duration::from_secs(count * 3600)
 }
 
-async fn the_log_loses_its_old_end_only(mut fixture: StoreFixture) {
+async fn the_log_loses_its_old_end_only(mut store: StoreFixture) {
     let count = LOG_EPOCHS + 20;
     for seconds in 1..=i64::try_from(count).unwrap() {
-        let store = fixture.store();
         // What the wall clock says does not count: it leaps ahead and back.
-        fixture.clock.leap(time(if seconds < 9 { 99_000_000 } else { seconds }));
+        store.clock.leap(time(if seconds < 9 { 99_000_000 } else { seconds }));
         if seconds == 11 {
-            fixture.clock.set(time(seconds).plus(hours(1)));
+            store.clock.set(time(seconds).plus(hours(1)));
             store.note_running_time(time(1)).await.unwrap();
         }
         edit(&store, seconds).await.item("a", "A").commit(&store).await;
     }
-    let store = fixture.store();
-    fixture.clock.set(time(0).plus(hours(20)));
-    fixture.clock.leap(time(99_000_000));
+    store.clock.set(time(0).plus(hours(20)));
+    store.clock.leap(time(99_000_000));
     // The running time that is noted may be far ahead of how long the store was open.
     store.note_running_time(time(99_000_000)).await.unwrap();
     assert_eq!(store.trim_log(hours(40)).await.unwrap(), 0);
@@ -130,9 +123,7 @@ async fn the_log_loses_its_old_end_only(mut fixture: StoreFixture) {
     // The newest stay, whatever their age.
     assert_eq!(store.trim_log(Duration::ZERO).await.unwrap(), 10);
     assert_eq!(store.trim_log(Duration::ZERO).await.unwrap(), 0);
-    drop(store);
-    fixture = fixture.reopen().await;
-    let store = fixture.store();
+    store = store.reopen().await;
     let tail = store.epochs_after(Epoch(0), usize::MAX).await.unwrap();
     assert_eq!(tail.first().map(|sealed| sealed.epoch), Some(Epoch(21)));
     assert_eq!(tail.len(), usize::try_from(LOG_EPOCHS).unwrap());
@@ -140,8 +131,7 @@ async fn the_log_loses_its_old_end_only(mut fixture: StoreFixture) {
     assert_eq!(*store.watch_epochs().borrow(), Epoch(count + 1));
 }
 
-async fn the_oldest_versions_go_first(fixture: StoreFixture) {
-    let store = fixture.store();
+async fn the_oldest_versions_go_first(store: StoreFixture) {
     edit(&store, 0).await.item("dead", "kept").commit(&store).await;
     let count = i64::try_from(VERSIONS_LIMIT).unwrap() + 3;
     for seconds in 1..=count {
@@ -165,26 +155,24 @@ async fn the_oldest_versions_go_first(fixture: StoreFixture) {
     assert_eq!(bytes("dead").await, markup("new"));
 }
 
-async fn the_oldest_events_go_first(mut fixture: StoreFixture) {
+async fn the_oldest_events_go_first(mut store: StoreFixture) {
     let (mut first, mut count) = (0, 0);
     // Few at a time, and more at once than are kept.
     for (round, more) in (0..).zip([90, 90, 90, 90, 90, 90, EVENTS_KEPT + 2000, 1, 30]) {
-        let store = fixture.store();
         let mut change = edit(&store, round).await.done();
         change.events = (count..count + more).map(|n| event(&n.to_string(), None)).collect();
         store.commit(change).await.unwrap();
         count += more;
         first = count.saturating_sub(EVENTS_KEPT).max(first);
-        fixture = fixture.reopen().await;
-        let events = fixture.store().events(&feed("news"), usize::MAX).await.unwrap();
+        store = store.reopen().await;
+        let events = store.events(&feed("news"), usize::MAX).await.unwrap();
         let titles: Vec<String> = events.into_iter().map(|event| event.title).collect();
         assert_eq!(titles, (first..count).rev().map(|n| n.to_string()).collect::<Vec<_>>());
     }
 }
 
 /// Before anything of the change is written.
-async fn what_is_too_large_is_refused(fixture: StoreFixture) {
-    let store = fixture.store();
+async fn what_is_too_large_is_refused(store: StoreFixture) {
     edit(&store, 1).await.item("a", "A").commit(&store).await;
     let before = store.snapshot(&feed("news")).await.unwrap();
     let text = "x".repeat(VALUE_LIMIT);

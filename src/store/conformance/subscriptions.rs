@@ -38,8 +38,7 @@ fn sorted(mut subscriptions: Vec<Subscription>) -> Vec<Subscription> {
     subscriptions
 }
 
-async fn subscriptions_are_kept_replaced_and_taken_out(fixture: StoreFixture) {
-    let store = fixture.store();
+async fn subscriptions_are_kept_replaced_and_taken_out(store: StoreFixture) {
     assert!(store.subscriptions().await.unwrap().is_empty());
     let all = sorted(["a", "b?c=d&e", "b"].map(subscription).to_vec());
     put(&store, &all).await.unwrap();
@@ -62,6 +61,6 @@ async fn subscriptions_are_kept_replaced_and_taken_out(fixture: StoreFixture) {
     // The hub has to say to the subscribers of a feed that was purged that it is gone.
     edit(&store, 50).await.item("a", "A").commit(&store).await;
     store.purge_feed(&feed("news")).await.unwrap();
-    let (_fixture, store) = fixture.again(store).await;
+    let store = store.reopen().await;
     assert_eq!(store.subscriptions().await.unwrap(), expected);
 }

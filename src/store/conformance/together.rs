@@ -19,7 +19,7 @@ on_every_store! {
 async fn writers_of_many_feeds_share_epochs_and_lose_nothing(fixture: StoreFixture) {
     const FEEDS: usize = 12;
     const ROUNDS: i64 = 6;
-    let stores = [fixture.store(), fixture.of_another_gateway()];
+    let stores = [Arc::clone(&fixture), fixture.of_another_gateway()];
     let mut writers = JoinSet::new();
     for number in 0..FEEDS {
         let store = Arc::clone(&stores[number % 2]);
@@ -60,8 +60,7 @@ async fn writers_of_many_feeds_share_epochs_and_lose_nothing(fixture: StoreFixtu
     }
 }
 
-async fn one_of_two_changes_on_the_same_base_wins(fixture: StoreFixture) {
-    let store = fixture.store();
+async fn one_of_two_changes_on_the_same_base_wins(store: StoreFixture) {
     for round in 1..=5 {
         let mut changes = Vec::new();
         for writer in 0..4 {
@@ -85,12 +84,11 @@ async fn one_of_two_changes_on_the_same_base_wins(fixture: StoreFixture) {
     }
 }
 
-async fn a_reader_sees_one_revision(fixture: StoreFixture) {
+async fn a_reader_sees_one_revision(store: StoreFixture) {
     /// How many revisions each reader sees while more are written.
     const DIFFERENT: usize = 20;
     /// For how long that is tried.
     const LIMIT: Duration = Duration::from_secs(60);
-    let store = fixture.store();
     let names = ["a", "b", "c", "d"];
     let write = async |seconds: i64| {
         let draft = edit(&store, seconds).await.items(names, &seconds.to_string());
@@ -134,17 +132,16 @@ async fn a_reader_sees_one_revision(fixture: StoreFixture) {
 }
 
 /// Of two polls of one feed the one that asked later is in force, whoever commits first.
-async fn a_document_that_was_asked_for_earlier_is_refused(fixture: StoreFixture) {
+async fn a_document_that_was_asked_for_earlier_is_refused(store: StoreFixture) {
     let draft = async |store: &Store, seconds: i64, asked: Option<i64>| {
         let change = edit(store, seconds).await.item("a", "A").done();
         Change { asked_at: asked.map(time), ..change }
     };
-    let store = fixture.store();
     for (seconds, asked) in (1..).zip([Some(5), Some(5), None, Some(6)]) {
         let change = draft(&*store, seconds, asked).await;
         store.commit(change).await.unwrap();
     }
-    let (_fixture, store) = fixture.again(store).await;
+    let store = store.reopen().await;
     let change = draft(&*store, 5, Some(5)).await;
     assert!(matches!(store.commit(change).await, Err(CommitError::Overtaken)));
     // One whose clock is a day ahead keeps nobody from the feed.
@@ -156,11 +153,10 @@ async fn a_document_that_was_asked_for_earlier_is_refused(fixture: StoreFixture)
     assert!(matches!(store.commit(change).await, Err(CommitError::Overtaken)));
 }
 
-async fn epochs_are_numbered_and_closed(mut fixture: StoreFixture) {
+async fn epochs_are_numbered_and_closed(mut store: StoreFixture) {
     for (seconds, clock) in [(1, 50), (2, 20), (3, 60), (4, 60)] {
-        fixture = fixture.reopen().await;
-        fixture.clock.set(time(clock));
-        let store = fixture.store();
+        store = store.reopen().await;
+        store.clock.set(time(clock));
         let mut closed = store.watch_epochs();
         edit(&store, seconds).await.item("a", "A").commit(&store).await;
         assert!(closed.has_changed().unwrap(), "acknowledged before it could be seen");
@@ -168,7 +164,7 @@ async fn epochs_are_numbered_and_closed(mut fixture: StoreFixture) {
         edit(&store, seconds).await.latest("a", "no tick").commit(&store).await;
         assert!(!closed.has_changed().unwrap());
     }
-    let store = fixture.reopen().await.store();
+    let store = store.reopen().await;
     assert_eq!(*store.watch_epochs().borrow(), Epoch(4));
     let all = store.epochs_after(Epoch(0), 99).await.unwrap();
     let closed: Vec<_> = all.iter().map(|closed| (closed.epoch.0, closed.at)).collect();

@@ -70,7 +70,6 @@ pub(crate) async fn draft(store: &Store) -> Draft {
     edit(store, i64::try_from(revision).unwrap() + 1).await
 }
 
-/// A change of one item.
 pub(crate) async fn change(store: &Store, text: &str) -> Change {
     draft(store).await.item("a", text).order(&["a"]).done()
 }

@@ -11,7 +11,6 @@ pub(crate) enum EngineCall<'a> {
     /// A read of a class, at this key or from there on.
     Read(Class, &'a [u8]),
     Apply(&'a Writes),
-    /// The durability barrier.
     Pass,
 }
 

@@ -340,7 +340,6 @@ mod tests {
         SqlError::Database(connected.err().unwrap())
     }
 
-    /// An error with this code as a server sends it.
     fn refusal(code: &str) -> Vec<u8> {
         let fields = format!("SERROR\0C{code}\0Mit is refused\0\0");
         let length = u32::try_from(fields.len() + 4).unwrap();

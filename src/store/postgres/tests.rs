@@ -4,7 +4,7 @@
 use super::{Database, PostgresRequest, release_database};
 use crate::conformance::carry::{import, pieces};
 use crate::conformance::make::{Draft, feed, poll_state, record, time};
-use crate::testing::{TestSchema, sql};
+use crate::testing::{TestSchema, eventually, sql};
 use crate::{ClosedEpoch, CommitError, Committed, Epoch, Gateways, Select, Store, StoreError};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -35,15 +35,6 @@ async fn change(store: &Store, name: &str, text: &str) -> Change {
 
 async fn commit(store: &Store, name: &str, text: &str) -> Committed {
     store.commit(change(store, name, text).await).await.unwrap()
-}
-
-async fn until(fault: &str, holds: impl Fn() -> bool) {
-    let waiting = async {
-        while !holds() {
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(Duration::from_secs(20), waiting).await.expect(fault);
 }
 
 async fn log(store: &Store) -> Vec<ClosedEpoch> {
@@ -92,7 +83,7 @@ async fn a_gateway_that_joins_opens_the_store_as_the_others_did() {
     let first = one.gateways().unwrap();
     first.set_polls(true);
     let polling = |gateways: &Gateways| gateways.live().iter().filter(|it| it.polls).count();
-    until("it does not say that it polls", || polling(&first) == 1).await;
+    eventually("it does not say that it polls", || polling(&first) == 1).await;
     // One of those that poll says how old the change log is.
     let notes = async |store: &Store, seconds| {
         store.note_running_time(time(seconds)).await.unwrap();
@@ -105,13 +96,13 @@ async fn a_gateway_that_joins_opens_the_store_as_the_others_did() {
     assert_eq!(second.live().len(), 2);
     second.set_polls(true);
     let are_both = || polling(&first) == 2 && polling(&second) == 2;
-    until("they do not see each other", are_both).await;
+    eventually("they do not see each other", are_both).await;
     assert!(first.owns("a.example") != second.owns("a.example"));
     assert!(first.may_poll() && second.may_poll());
     assert!(notes(&one, 2).await != notes(&two, 3).await);
     two.close().await.unwrap();
     drop((two, second));
-    until("who left is not forgotten", || first.live().len() == 1).await;
+    eventually("who left is not forgotten", || first.live().len() == 1).await;
     assert!(first.owns("a.example"));
     let before = one.lineage();
     one.close().await.unwrap();
@@ -202,7 +193,6 @@ async fn a_lost_commit_and_a_lost_answer_are_told_apart() {
     let lost = store.commit(change(&store, "news", "three").await).await;
     assert!(matches!(&lost, Err(CommitError::Store(error)) if error.is_passing()), "{lost:?}");
     assert_eq!(store.state(&feed("news")).await.unwrap().unwrap(), state);
-
     // Another gateway makes the same state of another change, as soon as this one is gone.
     loses.store(REQUEST, Ordering::Release);
     let of_other = change(&other, "news", "theirs").await;
@@ -234,7 +224,7 @@ async fn a_database_is_let_go_of_on_its_own_threads() {
         release_database(last);
     });
     drop(database);
-    until("it stays", || sql(&schema.url, gateways) == 0).await;
+    eventually("it stays", || sql(&schema.url, gateways) == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -291,7 +281,7 @@ async fn a_database_that_went_back_is_not_followed() {
         schema.sql("CREATE TABLE kept AS SELECT key, value FROM tidegate_entry WHERE class = 7");
         commit(&store, "news", "two").await;
         schema.sql(went_back);
-        until("it goes on", || store.condition().stop.is_some()).await;
+        eventually("it goes on", || store.condition().stop.is_some()).await;
         let asked = tokio::time::Instant::now();
         let said = store.catch_up().await.unwrap_err();
         assert!(asked.elapsed() < Duration::from_secs(2), "it is waited for");
@@ -308,7 +298,7 @@ async fn statistics_are_gathered_as_the_entries_grow() {
     schema.sql(&format!("ALTER TABLE tidegate_entry SET (autovacuum_enabled = off); {filling}"));
     let known =
         "SELECT 1 FROM pg_class WHERE oid = 'tidegate_entry'::regclass AND reltuples > 1000";
-    until("nobody gathers them", || sql(&schema.url, known) > 0).await;
+    eventually("nobody gathers them", || sql(&schema.url, known) > 0).await;
 }
 
 /// A database that was restored from a copy, and a gateway that starts while it is made a new incarnation.

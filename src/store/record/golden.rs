@@ -154,9 +154,14 @@ proptest! {
     fn any_bytes_are_answered(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let _ = decode::<ItemRecord>(&bytes);
         let _ = TextRecord::decode(&bytes.clone().into());
-        let _ = decode::<Vec<HeldEntry>>(&[&[1, 0], bytes.as_slice()].concat());
-        let _ = decode::<Markup>(&[&[1, 0], bytes.as_slice()].concat());
-        let _ = decode::<StateRecord>(&[&[1, 1], bytes.as_slice()].concat());
+        for packing in 0..4 {
+            let bytes = [&[1, packing], bytes.as_slice()].concat();
+            let _ = decode::<Vec<HeldEntry>>(&bytes);
+            let _ = decode::<Markup>(&bytes);
+            let _ = decode::<StateRecord>(&bytes);
+            let _ = packing::base(&bytes);
+            let _ = packing::payload(&bytes, Some(b"a base that is not the right one"));
+        }
     }
 }
 

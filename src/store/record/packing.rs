@@ -197,16 +197,6 @@ mod tests {
             prop_assert!(matches!(payload(&packed, None), Err(RecordError::NoBase)));
             prop_assert!(decode::<Markup>(&packed).is_err());
         }
-
-        /// Whatever stands on disk, reading it answers.
-        #[test]
-        fn any_bytes_are_answered(
-            bytes in proptest::collection::vec(any::<u8>(), 0..200), packing in 0..4_u8,
-        ) {
-            let bytes = [&[LAYOUT, packing], bytes.as_slice()].concat();
-            let _ = base(&bytes);
-            let _ = payload(&bytes, Some(b"a base that is not the right one"));
-        }
     }
 
     #[test]

@@ -8,7 +8,6 @@ use serde::de::{
 };
 use std::fmt::Debug;
 
-/// Any value of a type.
 pub(crate) fn any_specimen<T: DeserializeOwned + Debug>() -> impl Strategy<Value = T> {
     any::<u64>().prop_map(specimen)
 }

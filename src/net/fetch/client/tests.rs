@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::fetch::clients::MAX_HEADERS;
-use crate::fetch::{CallRequest, Fetch, Validators};
-use crate::testing::with_access;
-use crate::testing::{Publisher, all_private, document, literal, redirect, response, whole};
+use crate::fetch::{Fetch, Validators};
+use crate::testing::{
+    Publisher, all_private, document, literal, page, redirect, response, whole, with_access,
+};
 use std::io::Write as _;
 use std::time::Duration;
 use tidegate_core::model::{FeedAccess, FeedName, FeedRecord, FeedSource, Time};
@@ -304,15 +305,12 @@ async fn the_guard_stands_before_every_hop_and_behind_every_name() {
     let closed = services(FetchSettings::default()).unwrap();
     for url in [literal, name] {
         let fetched = closed.fetch.clone().oneshot(whole(&url)).await.unwrap_err();
-        let page = Url::parse(&url).unwrap();
-        let page = CallRequest::page(page, LeadScope::default(), Time::from_unix(0));
-        let called = closed.call.clone().oneshot(page).await.unwrap_err();
+        let called = closed.call.clone().oneshot(page(&url)).await.unwrap_err();
         for error in [fetched, called] {
             assert!(matches!(error, FetchError::Refused { hop: 0, .. }), "{url}: {error:?}");
         }
     }
     assert_eq!(inside.heads().len(), 0);
-    // An allowed name passes.
     let listed = AllowPrivate::only([format!("localhost:{}", inside.port).as_str()]).unwrap();
     let url = format!("http://localhost:{}/", inside.port);
     assert!(fetch(listed).oneshot(whole(&url)).await.is_ok());

@@ -1,16 +1,15 @@
 //! Tests of proxies and certificates, with a proxy and a TLS publisher in this process.
 
-use super::super::{AllowPrivate, CallRequest, FetchBlame, Fetched, LeadScope, Refusal, services};
+use super::super::{AllowPrivate, CallRequest, FetchBlame, Fetched, Refusal, services};
 use super::*;
 use crate::testing::{
     self, Publisher, all_private, document, literal, our_ca, redirect, response, with_access,
 };
 use std::sync::Mutex;
-use tidegate_core::model::{FeedAccess, ProxyAddress, ProxyRoute, Time, UserPassword};
+use tidegate_core::model::{FeedAccess, ProxyAddress, ProxyRoute, UserPassword};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tower::ServiceExt as _;
-use url::Url;
 
 fn proxy(url: &str) -> ProxyAddress {
     ProxyAddress { url: url.to_owned(), login: None }
@@ -113,9 +112,7 @@ async fn the_proxy_of_all_is_for_all_but_the_operators_own_hosts_and_feeds_with_
     assert!(matches!(straight, Err(FetchError::Name { .. })), "{straight:?}");
     // The same applies to pages.
     let services = services(settings).unwrap();
-    let (url, leads, now) = (Url::parse(&own).unwrap(), LeadScope::default(), Time::from_unix(0));
-    let page = CallRequest::page(url, leads, now);
-    let page = |route| CallRequest { route, ..page.clone() };
+    let page = |route| CallRequest { route, ..testing::page(&own) };
     services.call.clone().oneshot(page(by)).await.unwrap();
     assert_eq!(through.heads().len(), 3);
     services.call.oneshot(page(None)).await.unwrap();

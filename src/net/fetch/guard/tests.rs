@@ -1,6 +1,5 @@
 use super::*;
 use crate::testing::url;
-use proptest::prelude::*;
 
 #[test]
 fn every_spelling_of_a_private_address_is_refused() {
@@ -124,22 +123,5 @@ fn addresses_of_the_web_are_told_from_all_others() {
         for text in addresses.split(' ') {
             assert_eq!(kind(text.parse().unwrap()), expected, "{text}");
         }
-    }
-}
-
-proptest! {
-    /// The standard library never classifies more addresses as special than we do.
-    #[test]
-    fn agrees_with_the_standard_library(bits: u32) {
-        let address = Ipv4Addr::from(bits);
-        let special = address.is_private()
-            || address.is_loopback()
-            || address.is_link_local()
-            || address.is_documentation()
-            || address.is_multicast()
-            || address.is_broadcast()
-            || address.is_unspecified();
-        prop_assert!(!special || kind_v4(address).is_some());
-        prop_assert_eq!(kind_v4(address), kind_v6(address.to_ipv6_mapped()));
     }
 }

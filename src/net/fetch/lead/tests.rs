@@ -109,15 +109,12 @@ async fn a_feed_that_a_request_made_leads_to_its_site_and_not_behind_the_walls()
             let refused = asked(&made_by_request(&trap, &base), &trap, allow.clone()).await;
             let refused = refused.unwrap_err();
             assert_eq!(refused.blame(), FetchBlame::Upstream);
-            assert_eq!(
-                refused.to_string(),
-                format!(
-                    "a redirect was not followed: {trap} leads to http://{there}, which has a loopback \
-                     address; a feed that a request made leads to its site, {base}, and to public \
-                     addresses alone; if that is meant, put a feed with this address into the \
-                     configuration"
-                )
+            let said = format!(
+                "a redirect was not followed: {trap} leads to http://{there}, which has a loopback \
+                 address; a feed that a request made leads to its site, {base}, and to public addresses \
+                 alone; if that is meant, put a feed with this address into the configuration"
             );
+            assert_eq!(refused.to_string(), said);
             // A secret address is told by its host alone.
             let mut secret = made_by_request(&trap, &base);
             secret.options.secret = Some(true);
@@ -148,16 +145,13 @@ async fn what_a_public_feed_names_is_asked_for_at_public_addresses_alone() {
         for public in ["http://198.51.101.1/feed", "http://name.invalid/feed"] {
             let public = feed(public);
             let refused = asked(&public, &private.url("/2"), allow.clone()).await.unwrap_err();
-            assert_eq!(
-                refused.to_string(),
-                format!(
-                    "{} leads to {}, which has a loopback address; what is published at a public \
-                     address leads to public addresses alone; if that is meant, give the feed an \
-                     address at a host that polling.allow_private lists",
-                    public.url,
-                    private.url("/2")
-                )
+            let (from, to) = (&public.url, private.url("/2"));
+            let said = format!(
+                "{from} leads to {to}, which has a loopback address; what is published at a public \
+                 address leads to public addresses alone; if that is meant, give the feed an address at \
+                 a host that polling.allow_private lists"
             );
+            assert_eq!(refused.to_string(), said);
             // The address to which an earlier permanent redirect led.
             let moved = FetchRequest { start: Some(private.url("/3")), ..whole(&public.url) };
             for leads in [LeadScope::Own, LeadScope::of_feed(&public)] {

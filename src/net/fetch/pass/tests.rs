@@ -3,7 +3,7 @@ mod http2;
 use super::super::{AllowPrivate, FetchLimits, FetchRequest, FetchSettings, Services, services};
 use super::*;
 use crate::origin::WholeAnswer;
-use crate::testing::{Publisher, all_private, document, response, whole};
+use crate::testing::{Publisher, all_private, document, passed as request, response, whole};
 use http::{HeaderMap, Method, StatusCode};
 use http_body_util::Full;
 use std::net::SocketAddr;
@@ -14,11 +14,6 @@ use url::Url;
 fn all(allow_private: AllowPrivate) -> Services {
     let limits = FetchLimits { pass_idle: Duration::from_millis(300), ..FetchLimits::STANDARD };
     services(FetchSettings { allow_private, limits, ..FetchSettings::default() }).unwrap()
-}
-
-fn request(url: &str) -> PassRequest {
-    let url = Url::parse(url).unwrap();
-    PassRequest { method: Method::GET, url, target: None, headers: HeaderMap::new(), body: None }
 }
 
 async fn pass(request: PassRequest) -> Result<PassAnswer, FetchError> {

@@ -2,7 +2,6 @@ use super::super::testing::{NOW, memory, open, topics_of_size};
 use super::super::{Hub, HubDocument};
 use super::*;
 use crate::testing::gateway::eventually;
-use crate::testing::owners::{gateway, live};
 use bytes::Bytes;
 use std::sync::Mutex;
 use tidegate_core::model::Tick;
@@ -49,13 +48,9 @@ fn subscription_request(callback: &str) -> HubRequest {
     HubRequest { intent: Intent::Subscribe, topic, callback, lease: None, secret: None }
 }
 
-async fn subscribe_as(hub: &Hub, client: Option<&str>, callback: &str) {
+async fn subscribe(hub: &Hub, client: Option<&str>, callback: &str) {
     let (news, client) = (FeedName::new("news").unwrap(), client.map(|it| it.parse().unwrap()));
     hub.ask(&news, Manner::WebSub, subscription_request(callback), client).await.unwrap();
-}
-
-async fn subscribe(hub: &Hub, callback: &str) {
-    subscribe_as(hub, None, callback).await;
 }
 
 /// Strangers name a subscriber's host: its deliveries still arrive, and the host gets no more calls than its limits
@@ -66,10 +61,10 @@ async fn strangers_do_not_use_up_the_calls_of_a_callbacks_host() {
         let seen = Seen::default();
         let hub = open(memory(), reader(&seen, answers_strangers)).await;
         let _running = run_hub(&hub);
-        subscribe(&hub, KNOWN).await;
+        subscribe(&hub, None, KNOWN).await;
         eventually(|| hub.count().active == 1).await;
         for number in 0..190 {
-            subscribe(&hub, &format!("https://n{number}.reader.example/")).await;
+            subscribe(&hub, None, &format!("https://n{number}.reader.example/")).await;
         }
         sleep(Duration::from_secs(4)).await;
         let feed = FeedName::new("news").unwrap();
@@ -87,10 +82,10 @@ async fn strangers_do_not_use_up_the_calls_of_a_callbacks_host() {
         let hub = open(memory(), reader(&Seen::default(), false)).await;
         let _running = run_hub(&hub);
         for number in 0..100 {
-            subscribe_as(&hub, Some("192.0.2.1"), &format!("https://silent{number}.example/"))
-                .await;
+            let silent = format!("https://silent{number}.example/");
+            subscribe(&hub, Some("192.0.2.1"), &silent).await;
         }
-        subscribe_as(&hub, Some(client), KNOWN).await;
+        subscribe(&hub, Some(client), KNOWN).await;
         let begun = Instant::now();
         eventually(|| hub.count().active == 1).await;
         let took = begun.elapsed();
@@ -98,7 +93,6 @@ async fn strangers_do_not_use_up_the_calls_of_a_callbacks_host() {
     }
 }
 
-/// The document has grown beyond the limit of deliveries.
 #[tokio::test(start_paused = true)]
 async fn a_document_that_is_too_large_ends_its_subscriptions_with_the_reason() {
     let made = Arc::new(Mutex::new(0));
@@ -123,7 +117,7 @@ async fn a_document_that_is_too_large_ends_its_subscriptions_with_the_reason() {
     let cancel = CancellationToken::new();
     let task = tokio::spawn(hub.clone().run(topics, cancel.clone()));
     for number in 0..20 {
-        subscribe(&hub, &format!("https://reader{number}.example/")).await;
+        subscribe(&hub, None, &format!("https://reader{number}.example/")).await;
     }
     let feed = FeedName::new("news").unwrap();
     let cloud = subscription_request("https://cloud.example/");
@@ -145,18 +139,4 @@ async fn a_document_that_is_too_large_ends_its_subscriptions_with_the_reason() {
     assert!(*made.lock().unwrap() <= 20, "at most one document for each");
     cancel.cancel();
     task.await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn nobody_is_called_until_this_gateway_is_known_to_live() {
-    let opened = open(memory(), reader(&Seen::default(), true)).await;
-    let (mut shared, this) = (Arc::into_inner(opened.0).unwrap(), gateway(1));
-    shared.gateways = Some(Arc::clone(&this));
-    let hub = Hub(Arc::new(shared));
-    let _running = run_hub(&hub);
-    subscribe(&hub, KNOWN).await;
-    sleep(Duration::from_secs(5)).await;
-    assert_eq!(hub.count().active, 0);
-    live(&[&this]);
-    eventually(|| hub.count().active == 1).await;
 }

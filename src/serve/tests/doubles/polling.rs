@@ -36,7 +36,6 @@ pub(in crate::tests) fn tell_of_feeds(polling: &IdlePolling, store: &TestStore) 
     }
 }
 
-/// How the polling of `news` stands.
 pub(in crate::tests) fn polling() -> PollStatus {
     let failure = PollFailure {
         error: "<script>alert('upstream')</script>".to_owned(),

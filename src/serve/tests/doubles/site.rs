@@ -15,7 +15,6 @@ use tidegate_poll::testing::gateway::{document, fetched, no_calls, status_error}
 use tokio::sync::Semaphore;
 use url::Url;
 
-/// What is at an address.
 #[derive(Clone)]
 pub(in crate::tests) enum SiteAnswer {
     /// A page or a document.
@@ -31,7 +30,6 @@ pub(in crate::tests) struct ScriptedSite {
     pub(in crate::tests) polls: Semaphore,
     /// Polls fail that are not handed what the site answered to somebody else.
     pub(in crate::tests) refuses_polls: AtomicBool,
-    /// The addresses that the gateway looked at.
     looked: Mutex<Vec<String>>,
     /// How often it was asked for anybody else.
     passed: AtomicUsize,
@@ -59,7 +57,6 @@ impl ScriptedSite {
         std::mem::take(&mut *self.looked.lock().unwrap())
     }
 
-    /// How often it was asked for readers.
     pub(in crate::tests) fn passed(&self) -> usize {
         self.passed.load(Ordering::SeqCst)
     }

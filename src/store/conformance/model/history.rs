@@ -10,7 +10,6 @@ pub(super) struct FeedHistory {
     pub(super) changes: Vec<Change>,
     /// What was sealed, as of then.
     archives: Vec<(Seal, Archive)>,
-    /// The revision that a purged predecessor had.
     purged_revision: u64,
     /// How often an item of a purged predecessor was updated at most.
     updates_before: u32,
@@ -235,12 +234,9 @@ impl FeedHistory {
             assert!(store.archive(&feed("other"), &seal.id).await.unwrap().is_none());
             let ArchivePlace { note, next } =
                 store.archive_place(name, &seal.id).await.unwrap().unwrap();
-            let next = next.map(|(next, _)| next);
-            let follows = self.archives.get(number as usize + 1).map(|(next, _)| next.id.clone());
-            assert_eq!(
-                (note.number, note.previous, next),
-                (number, seal.previous.clone(), follows)
-            );
+            let next = next.as_ref().map(|(next, _)| next);
+            let follows = self.archives.get(number as usize + 1).map(|(next, _)| &next.id);
+            assert_eq!((note.number, &note.previous, next), (number, &seal.previous, follows));
             let listed = (archive.items.len(), archive.deleted.len());
             assert_eq!((note.entries as usize, note.deletions as usize), listed);
             assert_eq!((note.dropped, note.redacted), (kept.is_none(), None));

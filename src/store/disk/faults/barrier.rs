@@ -4,20 +4,18 @@ use super::reopen::{pauses, until_open};
 use super::*;
 use crate::conformance::make::record;
 use crate::engine::{Class, EngineCall, KeyOrder, WatchedEngine, beginning_with};
+use crate::testing::eventually;
 use crate::{CommitError, Epoch, Select};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::mpsc;
 
-/// What is done before each barrier of an engine; an error is its answer.
-pub(super) type BeforePass = dyn Fn() -> io::Result<()> + Send + Sync;
-
-/// Has something done before each barrier.
+/// Has something done before each barrier; an error is its answer.
 pub(super) fn before_pass(
     before: impl Fn() -> io::Result<()> + Send + Sync + 'static,
 ) -> Box<WrapEngine> {
-    let before: Arc<BeforePass> = Arc::new(before);
+    let before = Arc::new(before);
     Box::new(move |engine| {
         let before = Arc::clone(&before);
         let doing = "make a write durable";
@@ -55,7 +53,6 @@ async fn an_opening_that_is_not_durable_fails() {
     open(folder.path()).unwrap();
 }
 
-/// What lets a barrier pass, with its answer.
 type LetThrough = std::sync::mpsc::Sender<io::Result<()>>;
 
 /// A store whose barriers are told of, and wait each for its answer; the one of its opening has passed. What lets
@@ -85,7 +82,6 @@ async fn nothing_is_seen_before_it_is_durable() {
         let writing = Arc::clone(&store);
         let commit = tokio::spawn(async move { writing.commit(change).await });
         waits.recv().await.unwrap();
-
         // The change stands in the database, and not yet for certain on the disk.
         assert!(!commit.is_finished());
         assert_eq!(store.state(&news()).await.unwrap(), before);
@@ -104,6 +100,23 @@ async fn nothing_is_seen_before_it_is_durable() {
             assert_eq!(round, 1, "a feed that was there is gone");
         }
     }
+    // The list is in memory meanwhile, and is answered as it was.
+    assert!(store.feed_list().await.unwrap().is_empty());
+    let writing = Arc::clone(&store);
+    let putting = tokio::spawn(async move { writing.put_feed(&record("news")).await });
+    waits.recv().await.unwrap();
+    let listed = tokio::time::timeout(Duration::from_secs(20), store.feed_list()).await;
+    assert!(listed.expect("it waits for the barrier").unwrap().is_empty());
+    let_through.send(Ok(())).unwrap();
+    putting.await.unwrap().unwrap();
+    assert_eq!(store.feed_list().await.unwrap().len(), 1);
+    let purging = Arc::clone(&store);
+    let purge = tokio::spawn(async move { purging.purge_feed(&news()).await });
+    waits.recv().await.unwrap();
+    assert_eq!(store.feed_list().await.unwrap().len(), 1);
+    drop(let_through);
+    purge.await.unwrap().unwrap();
+    assert!(store.feed_list().await.unwrap().is_empty());
 }
 
 /// Requests that come while a barrier is passed share the next one, and its answer.
@@ -121,12 +134,7 @@ async fn requests_that_wait_together_share_a_barrier() {
         let first = commit(0);
         waits.recv().await.unwrap();
         let together: Vec<_> = (1..12).map(commit).collect();
-        let all_wait = async {
-            while store.queued() < together.len() {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(20), all_wait).await.expect("some do not ask");
+        eventually("some do not ask", || store.queued() >= together.len()).await;
         let_through.send(Ok(())).unwrap();
         waits.recv().await.unwrap();
         let_through.send(if fails { Err(no_space()) } else { Ok(()) }).unwrap();
@@ -143,28 +151,6 @@ async fn requests_that_wait_together_share_a_barrier() {
         // After a failure the store passes one when it is opened again.
         assert!(fails || waits.try_recv().is_err(), "a third barrier");
     }
-}
-
-/// The list is in memory meanwhile, and is answered as it was.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_feed_is_listed_once_that_is_durable() {
-    let (_folder, store, mut waits, let_through) = open_waiting().await;
-    assert!(store.feed_list().await.unwrap().is_empty());
-    let writing = Arc::clone(&store);
-    let putting = tokio::spawn(async move { writing.put_feed(&record("news")).await });
-    waits.recv().await.unwrap();
-    let listed = tokio::time::timeout(Duration::from_secs(20), store.feed_list()).await;
-    assert!(listed.expect("it waits for the barrier").unwrap().is_empty());
-    let_through.send(Ok(())).unwrap();
-    putting.await.unwrap().unwrap();
-    assert_eq!(store.feed_list().await.unwrap().len(), 1);
-    let purging = Arc::clone(&store);
-    let purge = tokio::spawn(async move { purging.purge_feed(&news()).await });
-    waits.recv().await.unwrap();
-    assert_eq!(store.feed_list().await.unwrap().len(), 1);
-    drop(let_through);
-    purge.await.unwrap().unwrap();
-    assert!(store.feed_list().await.unwrap().is_empty());
 }
 
 /// Wherever a large change breaks off, between any two of its portions, nothing of it is there; where only
@@ -197,7 +183,9 @@ async fn break_off(failing: usize) -> (Result<Committed, CommitError>, Revision)
     let view = async |store: &Store| store.view(&news(), Select::All).await.unwrap().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let passes = Arc::new(AtomicUsize::new(usize::MAX));
-    let mut store = open_with(folder.path(), pauses(1), passable(Arc::clone(&passes))).unwrap();
+    let left = Arc::clone(&passes);
+    let wrap = before_pass(move || if is_left(&left) { Ok(()) } else { Err(no_space()) });
+    let mut store = open_with(folder.path(), pauses(1), wrap).unwrap();
     wide(&store, "one").await.unwrap();
     let before = view(&store).await;
     assert_eq!(before.items.len(), names.len());
@@ -232,8 +220,4 @@ async fn break_off(failing: usize) -> (Result<Committed, CommitError>, Revision)
     wide(&store, "three").await.unwrap();
     assert_eq!(view(&store).await.items.len(), names.len());
     (said, after.state.revision)
-}
-/// Barriers that can be passed so often, and fail from then on.
-fn passable(left: Arc<AtomicUsize>) -> Box<WrapEngine> {
-    before_pass(move || if is_left(&left) { Ok(()) } else { Err(no_space()) })
 }

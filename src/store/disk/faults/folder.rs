@@ -19,7 +19,7 @@ async fn a_second_opening_is_refused_and_hurts_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_random_endpoint_is_chosen_once() {
+async fn an_endpoint_is_chosen_once_and_stays_once_it_was_used() {
     let folder = tempfile::tempdir().unwrap();
     let chosen = open_as(folder.path(), None).unwrap().endpoint().clone();
     let text = chosen.as_str();
@@ -28,12 +28,7 @@ async fn a_random_endpoint_is_chosen_once() {
     assert_eq!(*open_as(folder.path(), None).unwrap().endpoint(), chosen);
     let other = tempfile::tempdir().unwrap();
     assert_ne!(*open_as(other.path(), None).unwrap().endpoint(), chosen);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_endpoint_cannot_change_once_it_was_used() {
-    let folder = tempfile::tempdir().unwrap();
-    drop(open_as(folder.path(), None).unwrap());
+    // It cannot change once it was used.
     let store = open_as(folder.path(), Some("one.example")).unwrap();
     assert_eq!(store.endpoint().as_str(), "one.example", "nothing was published yet");
     commit(&store, "text").await;

@@ -1,10 +1,9 @@
-use crate::fetch::{CallRequest, FetchError, FetchRequest, FetchSettings, LeadScope};
-use crate::fetch::{Services, services};
+use crate::fetch::{FetchError, FetchRequest, FetchSettings, LeadScope, Services, services};
 use crate::origin::{OriginPlace, OriginSite, PassRequest};
-use crate::testing::{Publisher, all_private, our_ca, redirect, response, site_of_config, whole};
-use http::{HeaderMap, Method};
+use crate::testing::{
+    self, Publisher, all_private, our_ca, page, redirect, response, site_of_config, whole,
+};
 use std::sync::Arc;
-use tidegate_core::model::Time;
 use tower::ServiceExt as _;
 use url::Url;
 
@@ -18,16 +17,11 @@ fn in_front_of(site: &OriginSite) -> Services {
     services(FetchSettings { ca_file: Some(our_ca()), sites, ..all_private() }).unwrap()
 }
 
-fn page(url: &str) -> CallRequest {
-    CallRequest::page(Url::parse(url).unwrap(), LeadScope::default(), Time::from_unix(0))
-}
-
 /// Builds a passed request with the site's public name, as the gateway's own search for a feed sends.
 fn passed(site: &OriginSite, url: &str) -> PassRequest {
-    let mut headers = HeaderMap::new();
-    site.public_name().unwrap().write(&mut headers);
-    let url = Url::parse(url).unwrap();
-    PassRequest { method: Method::GET, url, target: None, headers, body: None }
+    let mut request = testing::passed(url);
+    site.public_name().unwrap().write(&mut request.headers);
+    request
 }
 
 const NAMES: [&str; 3] = [

@@ -10,7 +10,6 @@ fn rules(list: &str, private: bool) -> ListRules {
     ListRules { list: name(list), private, allow, lead_scope }
 }
 
-/// A gateway's feeds.
 #[derive(Default)]
 struct Feeds {
     stored: Vec<FeedRecord>,
@@ -20,27 +19,23 @@ struct Feeds {
 }
 
 impl Feeds {
-    /// Feeds that follow the list `ours`.
     fn following(outlines: &str) -> Self {
         let mut feeds = Self::default();
         feeds.follow("ours", outlines);
         feeds
     }
 
-    /// Those of a gateway at `gate.example`.
     fn of_gate() -> Self {
         let mut feeds = Self::default();
         feeds.config.server.public_url = Some("https://gate.example".to_owned());
         feeds
     }
 
-    /// Takes over what a list says; answers what was done.
     fn follow(&mut self, list: &str, outlines: &str) -> ImportPlan {
         self.now += 60;
         self.carry_out(outlines, false, Some(rules(list, self.private)))
     }
 
-    /// Checks that what a list says changes nothing.
     #[track_caller]
     fn assert_idle(&mut self, list: &str, outlines: &str) -> ImportPlan {
         let done = self.follow(list, outlines);
@@ -99,7 +94,6 @@ fn what_was_done_by_hand_stays() {
     feeds.follow("ours", &all);
     assert_eq!(feeds.feed("a-example").list, None, "it was here before");
     assert_eq!(feeds.follow("ours", &all).done.known, 1);
-
     // One that was removed is not added again, and one that was paused stays so.
     feeds.feed("b-example").standing = FeedStanding::Gone;
     feeds.feed("c-example").standing = FeedStanding::Paused;
@@ -110,7 +104,6 @@ fn what_was_done_by_hand_stays() {
     assert!(!feeds.feed("c-example").is_dropped());
     feeds.assert_idle("ours", &all);
     assert_eq!(feeds.feed("c-example").standing, FeedStanding::Paused);
-
     // One that was edited is the operator's.
     let own = feeds.feed("c-example");
     let before = own.clone();
@@ -160,7 +153,6 @@ fn the_feeds_of_a_private_list_are_private() {
     assert!(done.new[0].private && done.placed[0].private, "{done:?}");
     feeds.private = false;
     feeds.assert_idle("ours", &both);
-
     // So is what it dropped, and what was paused by hand, also where the list has it no more.
     let mut feeds = Feeds::following(&both);
     feeds.follow("ours", B);
@@ -199,7 +191,6 @@ fn what_cannot_be_added_is_named_with_the_reason() {
         let said = format!("{} {}", said.address.as_deref().unwrap(), said.why);
         assert!(said.contains(part) && !said.contains(token), "{said}");
     }
-
     // A feed here by its address below a token is the feed that it is.
     let own = outline(&format!("{below}/a-example"));
     feeds.assert_idle("ours", &format!("{same}{}", own.replace("'x'", "'A'")));
