@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What PostgreSQL as the store costs, and what one, two and three gateways on it do, against sled in the same run.
 
-Gateways, database, publisher and clients share the processors of the machine: what counts are ratios within the run
-and figures for each change, not throughput. It starts a database of its own and stops it.
+All share the processors of the machine, with a database of its own: what counts are ratios within the run and figures for
+each change, not throughput.
 
     benches/compare/gateways.py                   all parts, about an hour
     benches/compare/gateways.py changes serving   some of them

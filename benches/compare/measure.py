@@ -203,28 +203,24 @@ class Gateway(stage.Gateway):
 
     def __init__(self, program, folder, configuration, server="", begin=pinned(cores()[0])):
         pathlib.Path(folder).mkdir(exist_ok=True)
-        wrapper = pathlib.Path(folder) / "begin"
-        command = " ".join(f"'{word}'" for word in [*begin, program])
-        wrapper.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
-        wrapper.chmod(0o700)
-        super().__init__(wrapper, folder, configuration, server)
+        super().__init__(program, folder, configuration, server, begin=begin)
         self.pid = self.process.pid
 
 
-class Connection:
+class Connection(http.client.HTTPConnection):
     """One connection to a gateway, which is kept."""
 
     def __init__(self, base):
-        self.http = http.client.HTTPConnection(base.removeprefix("http://"), timeout=WAIT)
+        super().__init__(base.removeprefix("http://"), timeout=WAIT)
 
     def ask(self, method, path, headers):
         """The body of an answer, which is no error."""
         # No header that wrk does not send.
-        self.http.putrequest(method, path, skip_accept_encoding=True)
+        self.putrequest(method, path, skip_accept_encoding=True)
         for name, value in headers.items():
-            self.http.putheader(name, value)
-        self.http.endheaders()
-        answer = self.http.getresponse()
+            self.putheader(name, value)
+        self.endheaders()
+        answer = self.getresponse()
         body = answer.read()
         if answer.status not in (200, 304):
             raise RuntimeError(f"{path} is answered {answer.status}: {body[:200]}")
@@ -236,9 +232,6 @@ class Connection:
         if report.get("outcome") in (None, "failed") or report["held"]:
             raise RuntimeError(f"{name} was not read: {report}")
         return report
-
-    def close(self):
-        self.http.close()
 
 
 def polling(interval, urls, more=""):

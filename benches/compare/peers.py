@@ -3,22 +3,19 @@
 on the same feeds and the same changes.
 
 A publisher in a process of its own serves the feeds, 50 KB with 32 items each, over loopback. In each round every
-feed changes (one new item on top, one edited, one less below), and each peer polls all of them once, in another
-order each time. Then it is checked that the peer has the new and the edited item of every feed: without that there
-is no figure. Then each polls all of them once more, which finds nothing changed.
+feed changes (one new item on top, one edited, one less below), and each peer polls all of them, in another order each
+time, and must have the new and the edited item of every feed. Then each polls all once more, which finds nothing changed.
 
 What counts is the CPU time, user and system, of all that a peer does for it, as it is run:
-  tidegate    its process, from the first call to /api/v1/feeds/NAME/poll until the last feed was read again by one
-              reader who takes gzip, and what it does within a second afterwards; and of it what it used until all were
-              polled, before the first was read
+  tidegate    its process, from the first poll, by the API, until one reader has read all feeds again (gzip), and a second
+              more; and of it what it used until all were polled
   feedparser  a process that keeps running: conditional requests and parsing; it stores nothing
   newsboat    `newsboat -x reload`, a process for each round: its start, requests, parsing, its cache in SQLite
   reader      a process that keeps running: requests, parsing, its database in SQLite
 
-    benches/compare/peers.py --rounds 7                  the table, about five minutes
-    benches/compare/peers.py --json target/peers.json    and for plot.py
+    benches/compare/peers.py --json target/peers.json    the table, about five minutes, and figures for plot.py
 
-There are --feeds. Needs newsboat; feedparser and reader are installed with pip in a folder of their own below target."""
+Needs newsboat; feedparser and reader are installed with pip in a folder of their own below target."""
 
 import concurrent.futures
 import contextlib

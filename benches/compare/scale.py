@@ -6,17 +6,15 @@
     benches/compare/scale.py readers 1,10,100,1000                         a request by how many ask at once
 
 feeds    A gateway polls a publisher on as many loopback addresses. So that all numbers of feeds cost the same number of
-         polls a second (--polls), fewer feeds have a shorter interval: 100,000 have ten minutes, 10,000 one. 3 % of the
-         polls find a change (--share). When every feed was read, CPU, memory, disk and the lag of the schedule are
-         sampled: how much later than its interval a feed is asked for again, as the publisher sees it. At the end the
-         gateway is stopped and started again on what it stored.
+         polls a second, fewer feeds have a shorter interval: 100,000 have ten minutes, 10,000 one. When every feed was
+         read, CPU, memory, disk and the lag of the schedule are sampled: how much later than its interval a feed is
+         asked for again, as the publisher sees it. At the end the gateway is started again on what it stored.
 items    Feeds of the same window whose ledgers have so many items, made by polling documents of which half is new. In
          each round each feed is polled with one new item on top and one less below, and again unchanged. The CPU of
          these polls is compared, the calls that ask for them included.
 readers  wrk keeps so many connections busy with the reader view, and nginx serves the same bytes beside it.
 
-`publish.items` must be raised for ledgers of more than 100,000 items (150,000 is the most). 100,000 feeds in the file
-are the most there may be.
+100,000 feeds are the most there may be, and 150,000 items.
 """
 
 import argparse

@@ -249,17 +249,4 @@ mod tests {
         let end = request(&subscription, false).unwrap();
         assert_eq!(end.intent, Intent::Unsubscribe);
     }
-
-    #[test]
-    fn a_hub_that_was_given_no_secret_needs_no_signature() {
-        let feed = name("news");
-        for (secret, is_believed) in [("", true), ("hush", false)] {
-            let keys = SubscriptionKeys { token: "token".to_owned(), secret: secret.to_owned() };
-            let subscription = Some(Box::new(hub_subscription("news", keys)));
-            let state = PollState { subscription, ..PollState::new(&feed, "") };
-            let secret = find_secret(&state, "token").unwrap();
-            assert_eq!(secret.is_none(), is_believed);
-            assert!(find_secret(&state, "other").is_none());
-        }
-    }
 }

@@ -29,7 +29,6 @@ async fn a_while() {
     tokio::time::sleep(Duration::from_secs(30)).await;
 }
 
-/// Creates a store with this many feeds, and their names.
 fn store_of_many(count: usize) -> (Arc<ScriptedStore>, Vec<String>) {
     let names: Vec<String> = (0..count).map(|n| format!("feed{n}")).collect();
     (store_of(&names.iter().map(String::as_str).collect::<Vec<_>>()), names)
@@ -63,7 +62,6 @@ fn without_pauses(config: &mut PollerConfig) {
     config.settings.hosts.spacing = Duration::ZERO;
 }
 
-/// The record of the feed `news` with another address.
 fn moved() -> FeedRecord {
     FeedRecord { url: "http://elsewhere.example/".into(), ..record("news") }
 }
@@ -176,7 +174,6 @@ async fn a_held_document_is_told_and_asked_for_whole_and_judged_again() {
     gateway.publisher.says("one", "1");
     let report = gateway.poll().await;
     assert_eq!((report.outcome, report.held), (PollEnding::Unchanged, None));
-    // From then on unchanged documents are not judged again.
     assert_eq!(gateway.poll().await.outcome, PollEnding::NotModified);
 }
 
@@ -256,7 +253,6 @@ async fn a_commit_of_unknown_fate_is_looked_up() {
     }
 }
 
-/// Polls `news` on demand twice at the same time.
 fn ask_twice(gateway: &Gateway) -> [tokio::task::JoinHandle<Result<PollResponse, PollError>>; 2] {
     [(); 2].map(|()| {
         let poller = gateway.poller.clone();
@@ -323,7 +319,6 @@ async fn feeds_come_change_and_go_at_run_time() {
     gateway.poller.put(record("more")).await.unwrap();
     gateway.polls("more", 1).await;
     assert_eq!(records.map(|record| Arc::strong_count(&record)), [2, 1]);
-
     // Shorter intervals count at once; the feed itself is the same.
     let mut slow = record("news");
     slow.options.min_interval = Some(Duration::from_secs(12 * 3600));

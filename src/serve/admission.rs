@@ -272,7 +272,6 @@ fn units(bytes: u64) -> u32 {
 mod tests {
     use super::*;
     use crate::tests::client;
-    use tokio::sync::Semaphore;
 
     fn work(feed: &str) -> Work {
         Work::new(&FeedName::new(feed).unwrap(), WorkKind::Ledger)
@@ -347,23 +346,14 @@ mod tests {
         assert!(admission.admit(client(1), &work("c"), 1).await.is_err(), "a half is one client's");
         assert!(admission.admit(client(2), &work("c"), 1).await.is_ok());
         // Work that was begun is not stopped by who leaves, and counts until it is over.
-        let admission = Arc::new(Admission::of(2));
-        let gate = Arc::new(Semaphore::new(0));
-        let run = |number| {
-            let (admission, gate) = (Arc::clone(&admission), Arc::clone(&gate));
-            tokio::spawn(async move {
-                let doing =
-                    async move { gate.acquire_owned().await.map_err(|_| StoreError::Closed) };
-                let doing = async move { doing.await.map(drop).map_err(Problem::from) };
-                admission.run(client(number), &work("a"), u64::MAX, doing).await
-            })
-        };
-        let first = run(1);
-        tokio::task::yield_now().await;
-        first.abort();
-        assert!(first.await.unwrap_err().is_cancelled());
+        let admission = Admission::of(2);
+        let (end, ended) = tokio::sync::oneshot::channel();
+        let doing = async { ended.await.map_err(|_| Problem::unread_feed()) };
+        let large = work("a");
+        let left = timeout(Duration::ZERO, admission.run(client(1), &large, u64::MAX, doing)).await;
+        assert!(left.is_err(), "it waits for its end");
         assert!(admission.admit(client(2), &work("b"), u64::MAX).await.is_err(), "it goes on");
-        gate.add_permits(1);
+        end.send(()).unwrap();
         assert!(admission.admit(client(2), &work("b"), u64::MAX).await.is_ok());
     }
 }

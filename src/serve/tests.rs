@@ -208,7 +208,6 @@ impl Site {
         json(self.call("GET", path, "").await).await
     }
 
-    /// Checks that the metrics have each of these lines, and gives them.
     async fn metrics_with(&self, lines: &[impl AsRef<str>]) -> String {
         let metrics = self.text("/metrics").await;
         for line in lines.iter().map(AsRef::as_ref) {

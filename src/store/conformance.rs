@@ -34,6 +34,7 @@ enum Home {
 }
 
 struct StoreFixture {
+    kind: EngineKind,
     store: Arc<Store>,
     clock: ManualClock,
     home: Home,
@@ -69,40 +70,29 @@ impl StoreFixture {
             EngineKind::Disk => Home::Disk(tempfile::tempdir().unwrap()),
             EngineKind::Postgres => Home::Postgres(TestSchema::new().unwrap()),
         };
-        Self::open(home, ManualClock::at(make::time(0)))
-    }
-
-    fn open(home: Home, clock: ManualClock) -> Self {
+        let clock = ManualClock::at(make::time(0));
         let store = Arc::new(open(&home, clock.clone()).unwrap());
-        Self { store, clock, home }
-    }
-
-    fn kind(&self) -> EngineKind {
-        match self.home {
-            Home::Memory => EngineKind::Memory,
-            Home::Disk(_) => EngineKind::Disk,
-            Home::Postgres(_) => EngineKind::Postgres,
-        }
-    }
-
-    fn store(&self) -> Arc<Store> {
-        Arc::clone(&self.store)
+        Self { kind, store, clock, home }
     }
 
     /// The store as another gateway has it, where there can be one.
     fn of_another_gateway(&self) -> Arc<Store> {
         match self.home {
             Home::Postgres(_) => Arc::new(open(&self.home, self.clock.clone()).unwrap()),
-            Home::Memory | Home::Disk(_) => self.store(),
+            Home::Memory | Home::Disk(_) => Arc::clone(&self.store),
         }
     }
 
     async fn reopen(self) -> Self {
-        if let Home::Memory = self.home {
-            return Self { store: Arc::new(self.store.reopen().unwrap()), ..self };
+        Self { store: Arc::new(self.try_reopen().await.unwrap()), ..self }
+    }
+
+    async fn try_reopen(&self) -> Result<Store, StoreError> {
+        if self.kind == EngineKind::Memory {
+            return self.store.reopen();
         }
         self.store.close().await.unwrap();
-        Self::open(self.home, self.clock)
+        open(&self.home, self.clock.clone())
     }
 }
 

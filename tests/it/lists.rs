@@ -1,7 +1,7 @@
 //! Subscription lists (OPML) as upstreams: compared, enriched and merged like feeds, and served as
 //! lists.
 
-use crate::support::gateways::{Paper, Running, address, gateway, get, items, poll, until};
+use crate::support::gateways::{Paper, Running, gateway, items, until};
 use crate::support::prelude::*;
 use tidegate_format::parse::opml::{OutlineList, read};
 
@@ -25,8 +25,8 @@ impl Node {
 /// The publisher's list is this one, and so is the list that is served.
 async fn becomes(gate: &Running, paper: &Paper, nodes: &[Node]) {
     paper.print(&list(nodes));
-    poll(gate).await;
-    assert_eq!(outlines(&get(gate, "").await), outlines(&list(nodes)));
+    gate.poll("news").await;
+    assert_eq!(outlines(&gate.text("/feeds/news").await), outlines(&list(nodes)));
 }
 
 fn list(nodes: &[Node]) -> String {
@@ -103,28 +103,28 @@ async fn a_list_is_served_as_the_list_that_it_is() {
     let nodes = two_folders();
     let paper = Paper::start("text/x-opml", &list(&nodes)).await;
     let gate = gateway("one.example", &paper.url, "").await;
-    poll(&gate).await;
-    let answer = reqwest::get(address(&gate, "")).await.unwrap();
+    gate.poll("news").await;
+    let answer = reqwest::get(gate.url("/feeds/news")).await.unwrap();
     assert_eq!(answer.headers()["content-type"], "text/x-opml; charset=utf-8");
     let text = answer.text().await.unwrap();
     assert_eq!(outlines(&text), outlines(&list(&nodes)));
     assert!(text.contains("<ownerName>Ann</ownerName>") && text.contains("<title>Ours</title>"));
     assert_eq!(versions(&text).values().collect::<Vec<_>>(), vec!["1"; 10], "{text}");
-    for view in ["/sync", "/complete"] {
-        assert_eq!(outlines(&get(&gate, view).await), outlines(&list(&nodes)), "{view}");
+    for view in ["/feeds/news/sync", "/feeds/news/complete"] {
+        assert_eq!(outlines(&gate.text(view).await), outlines(&list(&nodes)), "{view}");
     }
     // As a feed it has an entry for each outline, with an id of its own.
-    let feed = feed_rs::parser::parse(get(&gate, "?as=atom").await.as_bytes()).unwrap();
+    let feed = feed_rs::parser::parse(gate.text("/feeds/news?as=atom").await.as_bytes()).unwrap();
     let all: HashSet<_> = feed.entries.iter().map(|entry| &entry.id).collect();
     assert_eq!((feed.entries.len(), all.len()), (10, 10));
     // Nothing of it changes, so nothing is written.
     let before = gate.store().state(&name("news")).await.unwrap().unwrap().revision;
-    poll(&gate).await;
+    gate.poll("news").await;
     paper.print(&list(&nodes).replace("Thu, 01 Jan", "Fri, 02 Jan"));
-    poll(&gate).await;
+    gate.poll("news").await;
     let state = gate.store().state(&name("news")).await.unwrap().unwrap();
-    assert_eq!(texts(&get(&gate, "").await).len(), 10);
-    assert!(versions(&get(&gate, "").await).values().all(|version| version == "1"));
+    assert_eq!(texts(&gate.text("/feeds/news").await).len(), 10);
+    assert!(versions(&gate.text("/feeds/news").await).values().all(|version| version == "1"));
     assert!(state.revision.0 <= before.0 + 1, "one stamp of the list, and no version");
     gate.stop().await;
 }
@@ -135,11 +135,11 @@ async fn what_is_moved_is_updated_and_nothing_else() {
     let mut nodes = two_folders();
     let paper = Paper::start("text/x-opml", &list(&nodes)).await;
     let gate = gateway("one.example", &paper.url, EAGER).await;
-    poll(&gate).await;
-    let mut now = versions(&get(&gate, "/complete").await);
+    gate.poll("news").await;
+    let mut now = versions(&gate.text("/feeds/news/complete").await);
     let mut expect = async |nodes: &[Node], changed: &[(&str, &str)]| {
         becomes(&gate, &paper, nodes).await;
-        let said = versions(&get(&gate, "/complete").await);
+        let said = versions(&gate.text("/feeds/news/complete").await);
         let other: Vec<(&str, &str)> = said
             .iter()
             .filter(|(text, version)| now.get(*text) != Some(version))
@@ -169,7 +169,7 @@ async fn what_is_moved_is_updated_and_nothing_else() {
     // One is gone, for good.
     nodes.retain(|node| *node != Feed("Delta"));
     becomes(&gate, &paper, &nodes).await;
-    let complete = versions(&get(&gate, "/complete").await);
+    let complete = versions(&gate.text("/feeds/news/complete").await);
     let gone: Vec<_> = complete.iter().filter(|(_, version)| version.ends_with('x')).collect();
     assert!(matches!(gone[..], [(name, _)] if name == "/Delta"), "{gone:?}");
     let events = gate.store().events(&name("news"), 100).await.unwrap();
@@ -187,13 +187,14 @@ async fn lists_pass_through_gateways() {
     let mut nodes = two_folders();
     let paper = Paper::start("text/x-opml", &list(&nodes)).await;
     let mut first = gateway("one.example", &paper.url, EAGER).await;
-    poll(&first).await;
+    first.poll("news").await;
+    let of = |gateway: &Running, view: &str| gateway.url(&format!("/feeds/news{view}"));
     let mut others = Vec::new();
     for view in
         ["", "/sync", "/complete", "?as=atom", "/sync?as=rss", "/sync?as=pox", "/sync?as=json"]
     {
-        let other = gateway("two.example", &address(&first, view), "").await;
-        poll(&other).await;
+        let other = gateway("two.example", &of(&first, view), "").await;
+        other.poll("news").await;
         others.push((view, other));
     }
     // The reader view has no tombstones: what it does not list any more is asked of the complete feed.
@@ -201,15 +202,15 @@ async fn lists_pass_through_gateways() {
         [(0, "behind another, by the reader view"), (1, "behind another, by the sync view")]
     {
         let between = &others[number];
-        let third = gateway("three.example", &address(&between.1, between.0), "").await;
-        poll(&third).await;
+        let third = gateway("three.example", &of(&between.1, between.0), "").await;
+        third.poll("news").await;
         others.push((view, third));
     }
     let all = items(&first).await;
     assert!(all.keys().all(|id| id.starts_with("one.example.")), "{all:?}");
     let same = async |nodes: &[Node], step: &str| {
         for (view, other) in &others {
-            let text = get(other, "?as=opml").await;
+            let text = other.text("/feeds/news?as=opml").await;
             assert_eq!(outlines(&text), outlines(&list(nodes)), "{step}, by {view:?}: {text}");
         }
     };
@@ -224,13 +225,13 @@ async fn lists_pass_through_gateways() {
     let text = list(&nodes).replace("text=\"Gamma\"", "text=\"Gamma rays\"");
     paper.print(&text);
     first.pass(2);
-    poll(&first).await;
+    first.poll("news").await;
     let all = items(&first).await;
     assert_eq!(all.values().filter(|said| said.1).count(), 1, "{all:?}");
     for (view, other) in &others {
-        poll(other).await;
+        other.poll("news").await;
         assert_eq!(items(other).await, all, "{view}");
-        assert_eq!(texts(&get(other, "?as=opml").await), texts(&text), "{view}");
+        assert_eq!(texts(&other.text("/feeds/news?as=opml").await), texts(&text), "{view}");
     }
     // The whole list is sorted anew, which is a version of nothing.
     nodes.reverse();
@@ -240,15 +241,15 @@ async fn lists_pass_through_gateways() {
         }
     }
     paper.print(&list(&nodes).replace("text=\"Gamma\"", "text=\"Gamma rays\""));
-    poll(&first).await;
-    let text = get(&first, "").await;
+    first.poll("news").await;
+    let text = first.text("/feeds/news").await;
     for (view, other) in &others {
-        poll(other).await;
-        assert_eq!(texts(&get(other, "?as=opml").await), texts(&text), "{view}");
+        other.poll("news").await;
+        assert_eq!(texts(&other.text("/feeds/news?as=opml").await), texts(&text), "{view}");
         // What is at rest stays so: no version, no write.
         let state = async || other.store().state(&name("news")).await.unwrap().unwrap();
         let before = state().await.revision;
-        poll(other).await;
+        other.poll("news").await;
         assert_eq!(state().await.revision, before, "{view}");
         let known = other.store().snapshot(&name("news")).await.unwrap().unwrap().known;
         assert!(known.iter().all(|known| known.origin == Origin::Upstream), "{view}");
@@ -272,7 +273,7 @@ async fn lists_are_merged_to_one() {
         second.url
     );
     let gate = gateway("one.example", &first.url, &config).await;
-    poll(&gate).await;
+    gate.poll("news").await;
     gate.poll("more").await;
     let wanted = outlines(&list(&[two_folders(), more.to_vec()].concat()));
     until("both are one list", async || {
@@ -290,7 +291,7 @@ async fn folders_are_renamed_and_moved() {
     let mut nodes = vec![Folder("All", all), Folder("More", vec![Feed("F")])];
     let paper = Paper::start("text/x-opml", &list(&nodes)).await;
     let gate = gateway("one.example", &paper.url, EAGER).await;
-    poll(&gate).await;
+    gate.poll("news").await;
     nodes[0] = Folder("Everything", std::mem::take(nodes[0].inside()));
     becomes(&gate, &paper, &nodes).await;
     let before = items(&gate).await;

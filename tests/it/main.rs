@@ -25,7 +25,6 @@ mod origins;
 mod origins_abuses;
 mod origins_proxy;
 mod parse_corpus;
-mod parse_formats;
 mod parse_hostile;
 mod publishers;
 mod pull;

@@ -121,20 +121,15 @@ async fn a_folder_at_its_limit_takes_nothing_new_in_until_the_limit_is_raised() 
     let text = |size: &str| format!("[store]\nmax_size = \"{size}\"\n");
     write(folder, &text("1GiB"));
     let process = Process::start(folder, &[]).await;
-    let feed = |name: &str| format!("{}/api/v1/feeds/{name}", process.address);
-    let put = async |name: &str| {
-        let call = process.client().put(feed(name)).bearer_auth(TOKEN);
-        let call = call.header("content-type", "application/json").body("{\"local\": true}");
-        let answer = call.send().await.unwrap();
-        (answer.status().as_u16(), answer.text().await.unwrap())
-    };
-    assert_eq!(put("first").await.0, 201);
+    let put = async |path: &str| process.admin("PUT", path, json!({ "local": true })).await;
+    assert_eq!(put("/feeds/first").await.0, 201);
     std::fs::write(folder.join("tidegate-data/more"), [7; 4096]).unwrap();
     write(folder, &text("1KiB"));
     process.signal("HUP").await;
     let is_full = async || process.text("/readyz").await.contains("store.max_size");
     until("the folder was measured", is_full).await;
-    let (status, said) = put("second").await;
+    let (status, said) = put("/feeds/second").await;
+    let said = said["detail"].as_str().unwrap();
     let is_said = said.contains("store.max_size") && said.contains("may take 1.0 KiB");
     assert!(status == 507 && is_said, "{status} {said}");
     assert!(process.text("/").await.contains("store.max_size"), "the overview says so");
@@ -145,12 +140,11 @@ async fn a_folder_at_its_limit_takes_nothing_new_in_until_the_limit_is_raised() 
     let is_said = line.contains("answered") && line.contains("reason=\"");
     assert!(is_said && line.contains("store.max_size"), "{line}");
     // What takes nothing in goes on.
-    let purge = process.client().delete(feed("first?purge=true")).bearer_auth(TOKEN).send();
-    assert_eq!(purge.await.unwrap().status(), 204);
+    assert_eq!(process.admin("DELETE", "/feeds/first?purge=true", Value::Null).await.0, 204);
     write(folder, "");
     process.signal("HUP").await;
     logged(folder, "the configuration was read again", 2).await;
-    assert_eq!(put("second").await.0, 201);
+    assert_eq!(put("/feeds/second").await.0, 201);
     assert_eq!(process.text("/readyz").await, "ready\n");
     process.stop().await;
 }

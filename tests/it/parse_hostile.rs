@@ -1,7 +1,7 @@
 //! Broken and hostile documents: what is whole is kept, nothing fails, and everything ends.
 
 use std::time::Duration;
-use tidegate_core::model::{Completeness, FeedDocument};
+use tidegate_core::model::{Completeness, FeedDocument, Skeleton};
 use tidegate_core::xml::doc::DocLimits;
 use tidegate_format::parse::{Limits, ParseError, document};
 use tokio::time::Instant;
@@ -28,6 +28,43 @@ fn salvaged(text: &str) -> (Vec<String>, String) {
     check(text);
     let Completeness::Salvaged(reason) = &feed.completeness else { panic!("{text} is whole") };
     (titles(&feed), reason.clone())
+}
+
+#[test]
+fn empty_feeds_are_feeds_and_have_a_place_for_entries() {
+    for (text, expected) in [
+        (
+            "<feed xmlns='http://www.w3.org/2005/Atom'/>",
+            "<feed xmlns='http://www.w3.org/2005/Atom'>|</feed>",
+        ),
+        ("<rss version='2.0'><channel/></rss>", "<rss version='2.0'><channel>|</channel></rss>"),
+        (
+            "<rss><channel><title>t</title></channel></rss>",
+            "<rss><channel><title>t</title>|</channel></rss>",
+        ),
+    ] {
+        let feed = read(text).unwrap();
+        assert_eq!((feed.entries.len(), &feed.completeness), (0, &Completeness::Full));
+        let mut shown = feed.skeleton.text.clone();
+        shown.insert(feed.skeleton.slots.entries, '|');
+        assert_eq!(shown, expected);
+    }
+}
+
+#[test]
+fn a_version_without_value_is_no_place_to_write_one() {
+    for (root, value) in [
+        ("<rss version>", None),
+        ("<rss version xmlns:a='urn:a'>", None),
+        ("<rss version=0.91>", Some("0.91")),
+        ("<rss version='0.91'>", Some("0.91")),
+        ("<rss version=''>", Some("")),
+    ] {
+        let text = format!("{root}<channel><item><title>t</title></item></channel></rss>");
+        let Skeleton { text, slots, .. } = read(&text).unwrap().skeleton;
+        assert_eq!(slots.version.map(|place| &text[place]), value, "{root}");
+        assert_eq!(text.contains("version"), value.is_some(), "{root}: {text}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use crate::support::gateways::{FORM, Paper, form};
 use crate::support::prelude::*;
 use crate::support::process::{Process, TOKEN};
+use regex::Regex;
 use std::ffi::OsStr;
 
 /// Stands in every secret.
@@ -71,15 +72,9 @@ impl Gate {
 
 /// The addresses of this gateway that a text names, as paths.
 fn addresses(text: &str, base: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for (start, skip) in [(base, base.len()), (" href=\"/", 7), (" href='/", 7)] {
-        for (at, _) in text.match_indices(start) {
-            let rest = &text[at + skip..];
-            let end = rest.find(['"', '\'', '<', '>', ' ', ')', '\\', ';']).unwrap_or(rest.len());
-            found.push(rest[..end].replace("&amp;", "&"));
-        }
-    }
-    found
+    let start = format!(r#"({}| href=["'])(/[^"'<> )\\;]*)"#, regex::escape(base));
+    let found = Regex::new(&start).unwrap();
+    found.captures_iter(text).map(|found| found[2].to_owned()).collect()
 }
 
 /// The address of a feed with this title.

@@ -1,5 +1,7 @@
 """Feeds that are large, for what must bear them."""
 
+import time
+
 import stage
 
 
@@ -26,3 +28,23 @@ def one_large(name, length, turn=0):
         f"word{n % 977 if n % 50 else n * (turn + 1)} is said here, " for n in range(length // 16)
     )
     return stage.atom(name, [entry(name, 1, "".join(words)[:length], turn)])
+
+
+def take_in(gateway, name, end):
+    """Polls a feed until its document is taken in; whether it was in time."""
+    while time.monotonic() < end:
+        try:
+            report = gateway.poll(name)
+        except (OSError, RuntimeError) as error:
+            print(f"{name}: {error}", flush=True)
+            if gateway.process.poll() is not None:
+                raise
+            time.sleep(2)
+            continue
+        now, peak = gateway.megabytes()
+        print(f"{name}: {report['outcome']}, created {report['created']}, updated {report['updated']}, "
+              f"held {report['held']}: {now} MB, peak {peak} MB", flush=True)
+        if not report["held"]:
+            return True
+        gateway.feed(name, "/hold", "POST", {"action": "release"})
+    return False

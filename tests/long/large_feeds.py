@@ -37,26 +37,6 @@ def limited_group():
     raise RuntimeError(f"no limit on memory can be set here: {fault}")
 
 
-def take_in(gateway, name, end):
-    """Polls a feed until its document is taken in; whether it was in time."""
-    while time.monotonic() < end:
-        try:
-            report = gateway.poll(name)
-        except (OSError, RuntimeError) as error:
-            print(f"{name}: {error}", flush=True)
-            if gateway.process.poll() is not None:
-                raise
-            time.sleep(2)
-            continue
-        now, peak = gateway.megabytes()
-        print(f"{name}: {report['outcome']}, created {report['created']}, updated {report['updated']}, "
-              f"held {report['held']}: {now} MB, peak {peak} MB", flush=True)
-        if not report["held"]:
-            return True
-        gateway.feed(name, "/hold", "POST", {"action": "release"})
-    return False
-
-
 def main():
     given = stage.given(feeds=10, minutes=15.0)
     site, faults = stage.Site(), []
@@ -82,7 +62,7 @@ def main():
                         site.documents[f"/{name}.xml"] = feeds.plain(
                             name, ENTRIES, "Quite other words than before, all anew. ", turn
                         )
-                if late := [name for name in wanted if not take_in(gateway, name, end)]:
+                if late := [name for name in wanted if not feeds.take_in(gateway, name, end)]:
                     faults.append(f"not taken in: {late}")
             time.sleep(120)
             now, peak = gateway.megabytes()

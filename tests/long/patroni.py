@@ -2,11 +2,11 @@
 
     patroni.py --bin PATH/TO/tidegate [--mode strict|asynchronous] [--work FOLDER]
 
-What `tests/scripts/postgres.sh several` does to the database, with failovers: the leader loses its power while nothing goes
-to the standbys any more, hands over in order, loses its synchronous standby, and is paused. All that is promised of several
-gateways must hold. With `asynchronous` the first of these must take back changes, and the gateways must say so.
+The leader loses its power while nothing goes to the standbys any more, hands over in order, loses its synchronous
+standby, and is paused. All that is promised of several gateways must hold (gateways_run.py). With `asynchronous` the first
+of these must take back changes, and the gateways must say so.
 
-Needs Debian's patroni, etcd-server and postgresql. Logs are kept in the folder of `--work`.
+Needs Debian's patroni, etcd-server and postgresql.
 """
 
 import pathlib

@@ -3,10 +3,9 @@
     rule_worth.py --bin PATH/TO/tidegate --corpus DIR --scorers DIR
                   [--work DIR] [--jobs N] [--rules NAME,NAME] [--page FILE]
 
-The corpus has the folders `replay`, `more` and `cases`; the scorers are `score.py` and `alone.py`. Every
-run leaves its figures in the work folder, where the next call finds them, so that a call can be broken off.
-With `--page` the figures in the table of that page are written anew; the last column, the reason, is left alone.
-Exit status 1 where a case fails with all rules.
+The corpus has the folders `replay`, `more` and `cases`; the scorers are `score.py` and `alone.py`. Figures are left in the
+work folder, where the next call finds them. With `--page` those in the table of that page are written anew, but for the
+last column, the reason. Exit status 1 where a case fails with all rules.
 """
 
 import concurrent.futures

@@ -7,14 +7,9 @@ import re
 import stage
 
 ARTICLES = range(12, 0, -1)
-# Where the feeds of the site are, and what each is.
-FEEDS = {
-    "/feeds/all.atom.xml": "atom",
-    "/feeds/all.rss.xml": "rss",
-    "/feeds/notes.atom.xml": "atom",
-    "/feed.json": "jsonfeed",
-    "/feeds/without-ids.rss.xml": "no ids",
-}
+FEEDS = (
+    "/feeds/all.atom.xml", "/feeds/all.rss.xml", "/feeds/notes.atom.xml", "/feed.json", "/feeds/without-ids.rss.xml",
+)
 HEAD = (
     "<!doctype html><html><head><title>{}</title><link rel=stylesheet href=/theme/css/main.css>"
     "<link rel=alternate type=application/atom+xml href=/feeds/all.atom.xml>"

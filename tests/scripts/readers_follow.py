@@ -1,10 +1,8 @@
-"""Real readers follow changing feeds for thirty rounds (--rounds), directly and behind the gateway: rss2email, newsboat,
-sfeed and Python's feedparser. Each keeps what it keeps: mails in a maildir, a database, files. In the end every post
-that a round showed must be there: behind the gateway none may be missing, and none there more often than where the
-reader follows the publisher itself.
+"""Real readers follow changing feeds for some rounds, directly and behind the gateway: rss2email, newsboat, sfeed and
+Python's feedparser. In the end every post that a round showed must be there: behind the gateway none may be missing, and
+none there more often than where the reader follows the publisher itself.
 
-Needs Debian's rss2email, newsboat and sfeed (in CI they are installed, elsewhere a reader that is missing is left out
-and named).
+Needs Debian's rss2email, newsboat and sfeed (in CI they are installed, elsewhere one that is missing is left out).
 """
 
 import collections

@@ -86,10 +86,10 @@ def disk(folder):
     return total
 
 
-def free_port(address="127.0.0.1"):
+def free_port():
     """A port that nobody has just now."""
     with socket.socket() as found:
-        found.bind((address, 0))
+        found.bind(("127.0.0.1", 0))
         return found.getsockname()[1]
 
 
@@ -147,17 +147,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Site:
-    """A publisher. `documents` maps a path to a body; its answers are conditional as Apache's are.
-    `asked` lists the paths that were asked for, in order. It thinks for `delay` seconds before each answer."""
+    """A publisher. `documents` maps a path to a body; its answers are conditional as Apache's are."""
 
-    def __init__(self, address="127.0.0.1"):
-        site = self
-        self.documents, self.asked, self.delay = {}, [], 0
+    def __init__(self):
+        site, self.documents = self, {}
 
         class Documents(Handler):
             def do_GET(self):
-                site.asked.append(self.path)
-                time.sleep(site.delay)
                 body, headers = site.documents.get(self.path), [("content-type", "application/xml")]
                 if body is None:
                     self.answer(404, b"not here", headers)
@@ -166,7 +162,7 @@ class Site:
                 is_known = self.headers.get("if-none-match") == tag
                 self.answer(304 if is_known else 200, b"" if is_known else body, [*headers, ("etag", tag)])
 
-        self.server = Server(Documents, address)
+        self.server = Server(Documents)
         self.base = self.server.base
 
 
@@ -218,9 +214,7 @@ class Client:
         """The whole answer's body, as bytes; `urllib.error.HTTPError` where it is an error."""
         data = json.dumps(body).encode() if body is not None else None
         every = {"authorization": f"Bearer {self.token}", "content-type": "application/json"}
-        request = urllib.request.Request(
-            self.base + path, data, {**every, **(headers or {})}, method=method
-        )
+        request = urllib.request.Request(self.base + path, data, {**every, **(headers or {})}, method=method)
         # Its certificate is of an authority of the scripts' own.
         context = ssl._create_unverified_context() if self.base.startswith("https") else None
         with urllib.request.urlopen(request, timeout=WAIT, context=context) as answer:
@@ -272,18 +266,15 @@ class Program(Client, Ended):
 
 
 class Gateway(Program):
-    """A gateway that runs in `folder` with the given configuration, which needs no `[server]`:
-    `server` holds further lines of that table. Without a token it makes one, and keeps it."""
+    """A gateway that runs in `folder` with the given configuration, which needs no `[server]`: `server` holds further
+    lines of that table. Without a token it makes one, and keeps it. `begin`: what its command begins with."""
 
-    def __init__(self, program, folder, configuration, server="", listen="127.0.0.1:0", token=TOKEN):
+    def __init__(self, program, folder, configuration, server="", listen="127.0.0.1:0", token=TOKEN, begin=()):
         folder = pathlib.Path(folder)
         self.config = folder / "tidegate.toml"
-        self.config.write_text(
-            f'[server]\nlisten = "{listen}"\n'
-            + (f'admin_token = "{token}"\n' if token else "")
-            + f"{server}\n{configuration}"
-        )
-        command = [program, "serve", "--config", self.config, "--data", folder / "data"]
+        own = f'admin_token = "{token}"\n' if token else ""
+        self.config.write_text(f'[server]\nlisten = "{listen}"\n{own}{server}\n{configuration}')
+        command = [*begin, program, "serve", "--config", self.config, "--data", folder / "data"]
         super().__init__(command, None, folder / "data", folder / "gateway.log")
         self.token = token or self.token
 

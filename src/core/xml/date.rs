@@ -17,7 +17,22 @@ pub fn date(text: &str) -> Option<Time> {
     if text.starts_with(char::is_alphabetic) {
         return rfc822(text);
     }
-    Time::parse_rfc3339(text).ok().or_else(|| iso(text)).or_else(|| rfc822(text))
+    let day_first = || iso(&day_first(text)?);
+    Time::parse_rfc3339(text).ok().or_else(|| iso(text)).or_else(day_first).or_else(|| rfc822(text))
+}
+
+/// `20.11.2026 10:00` and `20/11/2026` with the year in front. With slashes, only what cannot be the month is the day.
+fn day_first(text: &str) -> Option<String> {
+    let mark = text.chars().find(|c| !c.is_ascii_digit()).filter(|c| matches!(c, '.' | '/'))?;
+    let mut parts = text.splitn(3, mark);
+    let (first, second, rest) = (parts.next()?, parts.next()?, parts.next()?);
+    let (year, clock) = rest.split_at_checked(4)?;
+    let [day, month] = match mark {
+        '/' if digits::<i8>(first)? <= 12 && digits::<i8>(second)? <= 12 => return None,
+        '/' if digits::<i8>(first)? <= 12 => [second, first],
+        _ => [first, second],
+    };
+    Some(format!("{year}/{month}/{day}{clock}"))
 }
 
 /// Reads a date-time that is well-formed, of RFC 3339 or RFC 2822: for formats that are not guessed
@@ -301,6 +316,10 @@ mod tests {
             ("2026.4.029T21:42", "2026-04-29T21:42:00Z"),
             ("2026/11/20 16:20", "2026-11-20T16:20:00Z"),
             ("2026-11T16:20", "2026-11-01T16:20:00Z"),
+            ("20.11.2026 16:20", "2026-11-20T16:20:00Z"),
+            ("5.11.2026", "2026-11-05T00:00:00Z"),
+            ("20/11/2026 16:20", "2026-11-20T16:20:00Z"),
+            ("11/20/2026", "2026-11-20T00:00:00Z"),
             ("2026T16:20", "2026-01-01T16:20:00Z"),
         ] {
             let read = date(written).map(|t| t.to_string()).unwrap_or_default();
@@ -313,7 +332,7 @@ mod tests {
         let bad = "|yesterday|2026-13-01|2026.13.01|2026.04/29|2026-1-5|2026-01-5|2026-1-05|\
             2026-001-05|2026-11-200|2026-11-20日|2026/11/20日|2026/11|2026/11/|2026.11|\
             2026.11 16:20|2026/11-20|2026/11/2016:20|2026年4|2026年4月|2026年|31 Feb 2026 10:00 GMT|\
-            20 Nov 2026 25:00:00 GMT|20 Nov 2026 10:00:00 +9999|20 Nov|١٢ نوفمبر";
+            20 Nov 2026 25:00:00 GMT|20 Nov 2026 10:00:00 +9999|20 Nov|5/11/2026|20.11/2026|32.1.2026|١٢ نوفمبر";
         for bad in bad.split('|').chain(["1".repeat(500).as_str()]) {
             assert_eq!(date(bad), None, "{bad}");
         }

@@ -325,9 +325,12 @@ impl<'t, 'a> DocElement<'t, 'a> {
         end.saturating_sub(index(self.node.attributes))
     }
 
-    /// The value of an attribute without namespace.
+    /// The value of an attribute without namespace, or in that of the element, where some write it.
     pub fn attribute(self, local: &str) -> Option<Cow<'a, str>> {
-        self.attribute_of(Ns::None, local)
+        let is_own = |code| code == Ns::None.code() || code == self.node.ns;
+        let mut attributes = self.attributes();
+        let found = attributes.find(|a| is_own(a.written.ns) && a.local() == local);
+        found.map(DocAttribute::value)
     }
 
     /// The value of an attribute.

@@ -349,6 +349,10 @@ mod tests {
         assert_eq!(plain_text("<b>A</b> &amp; B&nbsp;<br/>C"), "A & B\u{A0}C");
         assert_eq!(plain_text_if_html("Vec<T> & <em>x</em> &lt;y"), "Vec<T> & x <y");
         assert_eq!(plain_text("1 < 2 &unknown; &"), "1 < 2 &unknown; &");
+        assert_eq!(
+            plain_text("it&#146;s &#x93;&#0;&#xD800;"),
+            "it\u{2019}s \u{201C}\u{FFFD}\u{FFFD}"
+        );
         assert_eq!(plain_text_if_html("a<!-- no -->b"), "ab");
         assert_eq!(plain_text_if_html("a<!-- a > b -->b"), "ab");
         for plain in [plain_text, plain_text_if_html] {

@@ -58,9 +58,10 @@ pub fn numbered(text: &str) -> String {
 /// What HTML reads in `&name;`: unlike XML, every number is a character (section 13.2.5.80).
 pub fn html(name: &str) -> Option<Cow<'static, str>> {
     let Some(number) = name.strip_prefix('#') else { return named(name).map(Cow::Borrowed) };
-    let number = number_of(number, &['x', 'X'])?.filter(|number| *number > 0);
-    let c = number.and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER);
-    Some(Cow::Owned(c.to_string()))
+    let number = number_of(number, &['x', 'X'])?.unwrap_or(0);
+    // Among the control characters are those of windows-1252.
+    let written = format!("&#{number};");
+    Some(Cow::Owned(htmlize::unescape(written).into_owned()))
 }
 
 /// The number behind the `#` of a reference: `None` where none is written, `Some(None)` where it is

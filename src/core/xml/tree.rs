@@ -148,9 +148,10 @@ impl Element {
         self.elements().find(|element| element.is(namespace, name))
     }
 
-    /// The value of an attribute without namespace.
+    /// The value of an attribute without namespace, or in that of the element, where some write it.
     pub fn attribute(&self, name: &str) -> Option<&str> {
-        let found = self.attributes.iter().find(|a| a.namespace.is_empty() && a.name == name);
+        let is_own = |namespace: &str| namespace.is_empty() || namespace == self.namespace;
+        let found = self.attributes.iter().find(|a| is_own(&a.namespace) && a.name == name);
         found.map(|attribute| attribute.value.as_str())
     }
 

@@ -23,10 +23,12 @@ pub struct FeedDialect {
 
 impl FeedDialect {
     /// Whether a namespace is one that the format's own elements stand in. RSS is put in this or
-    /// that namespace now and then, and so are collections.
+    /// that namespace now and then, and so are collections; some libraries write `xmlns=""` into Atom.
     pub fn owns(self, ns: Ns) -> bool {
         if self.is_atom() {
-            matches!(ns, Ns::Atom | Ns::Atom03) || ns == self.root
+            matches!(ns, Ns::Atom | Ns::Atom03)
+                || ns == self.root
+                || (ns == Ns::None && !self.is_collection())
         } else {
             matches!(ns, Ns::None | Ns::Rss20 | Ns::Rss10 | Ns::Rss090)
                 || (ns == self.root && !self.is_rdf())

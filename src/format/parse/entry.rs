@@ -11,7 +11,7 @@ use tidegate_core::xml::doc::{Doc, DocAttribute, DocElement, Repair, WalkStep};
 use tidegate_core::xml::edits::{Edit, Edits};
 use tidegate_core::xml::html::{plain_text, plain_text_if_html, without_section};
 use tidegate_core::xml::ns::Ns;
-use tidegate_core::xml::{collapsed, is_blank, push_attribute, push_text};
+use tidegate_core::xml::{collapsed, push_attribute, push_text};
 
 /// What a field costs beside its path, in bytes, when the projection is measured.
 pub(super) const FIELD_COST: usize = 64;
@@ -293,13 +293,11 @@ pub(super) fn prose<'a>(element: DocElement<'_, 'a>, dialect: FeedDialect) -> (C
 /// The content of an element as markup, with the names that paths have.
 fn markup(element: DocElement<'_, '_>, dialect: FeedDialect) -> String {
     let mut out = String::new();
-    let mut is_in_markup = false;
     let mut walk = element.walk();
     while let Some(step) = walk.next() {
         match step {
             WalkStep::Open(inner) if inner.ns().is_sync_markup() => walk.leave_out(),
             WalkStep::Open(inner) if inner.id != element.id => {
-                is_in_markup = true;
                 push_tag(dialect, inner, &mut out);
             }
             WalkStep::Close(inner) if inner.id != element.id => {
@@ -308,13 +306,7 @@ fn markup(element: DocElement<'_, '_>, dialect: FeedDialect) -> String {
                 out.push('>');
             }
             WalkStep::Open(_) | WalkStep::Close(_) => {}
-            // White space between elements means nothing.
-            WalkStep::Text(text) if !is_in_markup || !is_blank(&text) => push_text(&mut out, &text),
-            WalkStep::Text(_) => {
-                if !out.ends_with(['>', ' ']) {
-                    out.push(' ');
-                }
-            }
+            WalkStep::Text(text) => push_text(&mut out, &text),
         }
     }
     out

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use tidegate_core::model::Time;
 use tidegate_core::xml::address::{is_web, mail_and_name, resolve};
 use tidegate_core::xml::doc::DocElement;
+use tidegate_core::xml::html::plain_text_if_html;
 use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::{collapsed, date, trimmed};
 
@@ -112,9 +113,9 @@ pub struct Person {
 }
 
 impl Person {
-    /// Someone of whom the name is known alone.
+    /// Someone of whom the name is known alone, as a text that may be HTML.
     pub fn named(name: &str) -> Self {
-        Self { name: collapsed(name.trim().into()).into_owned(), ..Self::default() }
+        Self { name: plain_text_if_html(name), ..Self::default() }
     }
 
     /// A person in Atom's manner; `None` without a name.

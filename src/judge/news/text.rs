@@ -48,7 +48,7 @@ pub fn beginning(markup: &Markup, most: usize) -> String {
     let fields = tidegate_format::parse::again(markup).unwrap_or_default();
     let Some((field, is_html)) = text_field(&fields) else { return String::new() };
     let start = shortened(&field.value, READ);
-    let whole = if is_html { visible(start) } else { start.trim().to_owned() };
+    let whole = if is_html { words(&visible(start)) } else { start.trim().to_owned() };
     let mut shown: String = whole.chars().take(most).collect();
     if shown.len() < whole.len() {
         shown.push('…');
@@ -56,12 +56,16 @@ pub fn beginning(markup: &Markup, most: usize) -> String {
     shown
 }
 
+/// The words of what is visible, without where links lead and what pictures show.
+fn words(visible: &str) -> String {
+    let words = visible.split_whitespace().filter(|word| !word.starts_with([LINK, PICTURE]));
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// What stands for the title of an entry that has none: the beginning of its words.
 pub fn stand_in_title(markup: &Markup) -> String {
-    let text = beginning(markup, 4 * TITLE);
-    let words = text.split_whitespace().filter(|word| !word.starts_with([LINK, PICTURE]));
     let mut title = String::new();
-    for word in words {
+    for word in beginning(markup, 4 * TITLE).split_whitespace() {
         if title.chars().count() + word.chars().count() > TITLE {
             title.push('…');
             break;

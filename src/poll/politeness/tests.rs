@@ -207,16 +207,6 @@ fn a_short_pause_is_waited_for_in_line() {
 }
 
 #[test]
-fn a_host_with_a_pace_of_its_own_speaks_for_its_domain_too() {
-    let rules = paced(&[("feeds.news.co.uk", 0, 2)]);
-    let (mut polite, now) = (Politeness::<()>::new(9, rules), Instant::now());
-    polite.pause("https://feeds.news.co.uk/", 60 * SECOND, now);
-    assert_eq!(polite.paused("https://c.news.co.uk/", now), None);
-    polite.pause("https://b.news.co.uk/", 60 * SECOND, now);
-    assert_eq!(polite.paused("https://c.news.co.uk/", now), Some(60 * SECOND));
-}
-
-#[test]
 fn lines_take_another_pace_while_they_wait() {
     let (slow, start) = (paced(&[("news.co.uk", 3600, 1)]), Instant::now());
     let (plain, own) = ("https://news.co.uk/", "https://own.news.co.uk/");
@@ -284,4 +274,11 @@ fn a_host_speaks_for_itself_and_two_for_their_domain() {
     assert_eq!(pauses.left(&paused_host("news.other.example"), late), None);
     pauses.note_pause(&paused_host("a.example"), MAX_HOST_PAUSE * 9, late);
     assert_eq!(pauses.left(&paused_host("a.example"), late), Some(MAX_HOST_PAUSE));
+    // So does one with a pace of its own.
+    let rules = paced(&[("feeds.news.co.uk", 0, 2)]);
+    let (mut polite, now) = (Politeness::<()>::new(9, rules), Instant::now());
+    for (host, left) in [("feeds", None), ("b", Some(60 * SECOND))] {
+        polite.pause(&format!("https://{host}.news.co.uk/"), 60 * SECOND, now);
+        assert_eq!(polite.paused("https://c.news.co.uk/", now), left);
+    }
 }

@@ -33,6 +33,7 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
     for (feed, expected) in [("ash", PushResult::Disbelieved), ("unsigned", PushResult::Taken)] {
         assert_eq!(poller.pushed(&format!("token.{feed}"), None, Bytes::new()).await, expected);
     }
+    assert!(!poller.is_callback("another.ash").await);
     inbox.try_recv().unwrap()(&mut scheduler);
     assert_eq!(push("ash").await, PushResult::Taken);
     assert_eq!(push("birch").await, PushResult::Busy, "nobody would hear of it");

@@ -160,7 +160,6 @@ fn retry() -> impl Strategy<Value = Retry> {
 }
 
 proptest! {
-    /// The guarantees of the schedule, for any feed and publisher.
     #[test]
     fn bounds_are_kept(
         name in "[a-z0-9]{1,12}",

@@ -16,7 +16,6 @@ fn idle_task() -> BackgroundTask {
     BackgroundTask { task: tokio::spawn(async {}), _cancel: CancellationToken::new().drop_guard() }
 }
 
-/// The state of a document, the feeds that name it, and the time.
 struct Fixture {
     source: SharedSource,
     feeds: BTreeMap<String, Box<FollowedFeed>>,

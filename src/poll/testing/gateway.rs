@@ -186,7 +186,6 @@ impl Gateway {
         Self::with_parts(store, publisher, services, NOW, |_| ()).await
     }
 
-    /// Starts a gateway at `now` with parts that are changed by `edit`.
     pub async fn with_parts(
         store: &Arc<ScriptedStore>,
         publisher: &Arc<Publisher>,
@@ -231,7 +230,6 @@ impl Gateway {
     }
 }
 
-/// Waits until `holds` is true; fails after a generous timeout.
 pub async fn eventually(mut holds: impl FnMut() -> bool) {
     for _ in 0..6000 {
         if holds() {

@@ -80,7 +80,6 @@ async fn it_is_polled_when_it_is_listed_and_once_more_where_nothing_was_new() {
     let a_while = || sleep(Duration::from_secs(600));
     a_while().await;
     assert!(has_polls(polls) && *script.asked.lock().unwrap() >= 10);
-
     // The poll comes at once, except for a few seconds' distance from the last one.
     gateway.publisher.says("two", "2");
     script.lists("u-1");
@@ -90,7 +89,6 @@ async fn it_is_polled_when_it_is_listed_and_once_more_where_nothing_was_new() {
     soon(async || has_polls(polls + 1)).await;
     soon(async || why(&gateway).starts_with(LEFT)).await;
     assert_eq!(gateway.status().polls[0].outcome, PollEnding::Changed);
-
     // A cache may still return the old document.
     gateway.clock.set(later(1000));
     script.lists("u-2");
@@ -104,7 +102,6 @@ async fn it_is_polled_when_it_is_listed_and_once_more_where_nothing_was_new() {
     // The change that the second poll found had been listed, so trust is not reduced.
     a_while().await;
     assert!(why(&gateway).starts_with(LEFT), "{}", why(&gateway));
-
     // A poll on demand, which stands for a push, finds a change before it is listed. The feed may have changed again,
     // so it is polled; but no change counts as missing.
     gateway.publisher.says("four", "4");
@@ -120,7 +117,6 @@ async fn it_is_polled_when_it_is_listed_and_once_more_where_nothing_was_new() {
     // The next listed change is not the one found before.
     script.lists("u-4");
     soon(async || why(&gateway) == NOT_FOUND).await;
-
     // A publisher that fails keeps its pause.
     gateway.publisher.fails(status_error(503, Some(Duration::from_secs(5000))));
     gateway.poll().await;

@@ -7,7 +7,6 @@ use tidegate_core::websub::{HubLinks, Intent, Secret};
 use tidegate_net::fetch::{Call, CallRequest, Called, Fetched, LeadScope, Services};
 use tokio::time::sleep;
 
-/// The requests to the hub.
 type Asked = Arc<Mutex<Vec<CallRequest>>>;
 
 /// Returns services by which a document that speaks of a hub names it, and the hub takes every request.
@@ -101,7 +100,6 @@ impl Subscribed {
         this
     }
 
-    /// Whether what the hub verifies was meant.
     async fn is_confirmed(&self, intent: Intent) -> bool {
         let said = ownership::verification(intent, "news");
         let answer = self.gateway.poller.called(&self.token, said).await.unwrap();

@@ -57,7 +57,6 @@ async fn a_pause_forgets_neither_polls_nor_interruptions() {
     assert_eq!((status.polls.len(), status.next), (2, None));
     // The failure ends with the pause: its continuation is unknown.
     assert_eq!(interruptions(&gateway), [(Failed, 10, Some(20))]);
-
     // The same holds after a restart, except that polls are not stored.
     gateway.store.set_record(&paused);
     gateway.publisher.says("one", "1");
@@ -71,7 +70,6 @@ async fn a_pause_forgets_neither_polls_nor_interruptions() {
     let status = gateway.status();
     assert_eq!((status.polls[0].outcome, status.failures), (PollEnding::NotModified, 0));
     assert_eq!(interruptions(&gateway), [(Failed, 10, Some(20))]);
-
     // What was known of another address is forgotten, and all of a removed feed.
     gateway.poller.put(paused.clone()).await.unwrap();
     gateway.poller.put(moved()).await.unwrap();
@@ -115,7 +113,6 @@ async fn what_a_reader_was_answered_leaves_failures_and_their_backoff_as_they_ar
     assert_eq!((after.failing_since(), after.last_read), (Some(later(10)), Some(later(40))));
     let summary = gateway.poller.summary(&name("news")).unwrap();
     assert_eq!((summary.failures, summary.error), (3, before.failure.map(|it| it.error)));
-
     // The next failure counts as the fourth; the first successful poll of its own ends the row.
     is_from_reader.store(false, Ordering::SeqCst);
     poll_at(&gateway, 50).await;

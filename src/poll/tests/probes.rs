@@ -3,17 +3,15 @@
 use super::*;
 use std::fmt::Write as _;
 use std::sync::Mutex;
-use tidegate_core::model::{FeedAccess, FeedOptions, Login, Probing, SecretSource, SecretText};
+use tidegate_core::model::{FeedAccess, Login, Probing, SecretSource, SecretText};
 use tidegate_net::fetch::{Call, CallRequest, Called, LeadScope, Services};
 use tokio::sync::Semaphore;
 
 /// A site with feeds and a page for each of their items.
 struct Site {
-    /// Whether documents list all items.
     lists_all: Mutex<Result<bool, FetchError>>,
     /// The answer of pages whose items are gone.
     page: Mutex<Called>,
-    /// The requests for pages.
     asked: Mutex<Vec<CallRequest>>,
     /// Each permit releases one page.
     gate: Semaphore,
@@ -57,8 +55,7 @@ async fn start(feeds: &[&str], pages: usize) -> (Gateway, Arc<Site>) {
     for feed in feeds {
         store.edit_record(feed, |it| {
             it.url = format!("http://all.example/{feed}/feed");
-            it.options =
-                FeedOptions { complete: true, probe: Probing::All, ..FeedOptions::default() };
+            (it.options.complete, it.options.probe) = (true, Probing::All);
             it.access = Some(Box::new(access.clone()));
         });
     }
@@ -207,7 +204,6 @@ async fn a_page_speaks_for_its_host() {
     let retry_after = Some(Duration::from_secs(1800));
     *site.page.lock().unwrap() = Called { status: 429, retry_after, ..Called::default() };
     probe(&gateway, "one").await;
-    // One that is listed, and a made-up one.
     assert_eq!((status(&gateway, "one").probes[0].requests, site.requests()), (2, 2));
     poll(&gateway, "two").await;
     eventually(|| status(&gateway, "two").probes.len() == 1).await;

@@ -152,7 +152,6 @@ async fn a_feed_in_whose_document_the_gateway_was_killed_twice_waits_for_an_oper
     gateway.polls("news", 1).await;
     gateway.stop().await;
     assert!(store.stored_attempts().is_empty());
-
     // After the second, it does not.
     killed_in(&store, MAX_KILLS - 1);
     for _ in 0..2 {
@@ -169,7 +168,6 @@ async fn a_feed_in_whose_document_the_gateway_was_killed_twice_waits_for_an_oper
     assert!(gateway.status().failure.is_none() && gateway.status().next.is_some());
     gateway.stop().await;
     assert!(store.stored_attempts().is_empty());
-
     // Putting the feed again also clears the mark.
     killed_in(&store, MAX_KILLS - 1);
     let gateway = Gateway::start(&store, &Publisher::new("one")).await;

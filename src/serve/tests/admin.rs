@@ -104,7 +104,6 @@ async fn what_is_asked_is_done() {
     call("POST", "/feeds/news/hold", r#"{"action":"release"}"#, 200).await;
     let hold = site.store.state(&name("news")).await.unwrap().unwrap().hold;
     assert_eq!(hold.and_then(|hold| hold.decision), Some(Decision::Release));
-
     // What a redaction answers is in the golden answers.
     for (path, body, done, was_done) in [
         ("a/delete", "", "was_deleted", false),

@@ -120,7 +120,6 @@ async fn a_form_resolves_and_leads_back() {
         ("keep=new&title=Agreed&content=%3Cp%3Ex%3C%2Fp%3E&html=yes", "Agreed", false),
         ("keep=new&title=Agreed&content=one%0D%0Atwo", "Agreed", false),
     ] {
-        // As it was before.
         site.store.restore("news");
         let body = format!("token={TOKEN}&item=a&etag={tag}&{body}");
         let answer = post(&site, &[FORM, OURS], &body).await;
@@ -181,7 +180,6 @@ async fn a_new_one_keeps_all_that_was_not_edited() {
         (format!("title=New&html=yes&content={shown}"), "<p>Old</p>"),
         ("title=New&content=new".to_owned(), ">new<"),
     ] {
-        // As it was before.
         site.store.restore("news");
         let tag = local::tag(&stored(&site, "a").await);
         let body = format!("token={TOKEN}&item=a&etag={tag}&keep=new&{body}");

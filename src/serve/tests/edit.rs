@@ -100,7 +100,6 @@ async fn conflicts_are_resolved_as_the_body_says() {
         (of_atom, "", 200, "A", 0),
         (r#"{"item":{"title":"B","content":"b"}}"#, "", 200, "B", 0),
     ] {
-        // As it was before.
         site.store.restore("news");
         let (body, tags) = (body.replace("TAG", &tag), tags.replace("TAG", &tag));
         let headers = [("if-match", tags.as_str())];

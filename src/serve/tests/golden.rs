@@ -64,7 +64,6 @@ async fn the_pages_and_the_answers_of_administration() {
     let mut lines: Vec<String> = lines.collect();
     lines.sort_unstable();
     insta::assert_snapshot!("metrics", lines.join("\n"));
-    // And the answers of administration.
     for (name, method, path, body) in [
         ("feeds", "GET", "/feeds", ""),
         ("feed", "GET", "/feeds/news", ""),

@@ -41,7 +41,6 @@ async fn who_signs_in_has_buttons_and_is_told_once_what_came_of_them() {
         page.assert_shows(&[&format!("href=\"/session?to=%2F{to}\"")]);
         page.assert_lacks(&["<form", "href=\"/session\""]);
     }
-    // Who signs in has buttons, and is told once what came of them.
     let mut cookie = sign_in(&site).await;
     let about = "/feeds/news/about";
     for path in ["/", "/recent", "/add", "/feeds/news/items", "/feeds/nobody"] {
@@ -122,11 +121,9 @@ async fn who_signs_in_decides_about_an_item_on_its_page() {
     let versions = site.store.versions(&name("news"), &SyncId::new("b").unwrap(), 1).await.unwrap();
     assert_eq!(versions[0].reason, "a name");
     let before = site.writes();
-    let long = format!("do=redact&id=a&reason={}", "x".repeat(501));
     for (path, body, status) in [
         (item, "do=redact&id=b", 400),
         (item, "do=redact", 400),
-        (item, &long, 400),
         (item, "do=explode", 400),
         ("/feeds/nobody/items/a", "do=delete", 404),
     ] {

@@ -122,7 +122,6 @@ async fn a_change_is_listed_within_a_second_and_one_build_serves_all() {
     site.store.finds(elsewhere);
     lists(&site, "/sup.json", &["other", "news"]).await;
     let keeping = keep_following(&site);
-    // What changes meanwhile cannot be seen.
     site.store.set_unseen(true);
     site.clock.set(at(200));
     tokio::time::sleep(Duration::from_secs(100)).await;

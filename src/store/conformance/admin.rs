@@ -21,7 +21,6 @@ async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(store: StoreFixtu
     let store = store.reopen().await;
     assert_eq!(store.purged_updates(&news).await.unwrap(), 1);
     assert_eq!(store.purged_updates(&feed("news-2")).await.unwrap(), 0);
-
     // The clock went back meanwhile: the successor's first tick would lie below the old one.
     let change = edit(&store, 7).await.item("a", "A").item("b", "B").done();
     let mut change = sealing(change, "one", &["a"]);
@@ -50,7 +49,6 @@ async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(store: StoreFixtu
     assert_eq!((newest.len(), Some(newest[0].tick)), (1, state.tick));
     let note = store.archives(&news, 9).await.unwrap().remove(0);
     assert_eq!((note.number, Some(note.until), state.archives.sealed), (0, state.tick, state.tick));
-
     // From here on nothing is lifted.
     edit(&store, 70).await.item("a", "AA").commit(&store).await;
     assert_eq!(store.state(&news).await.unwrap().unwrap().tick, Some(tick(70)));

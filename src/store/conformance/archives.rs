@@ -19,7 +19,7 @@ pub(crate) fn sealing(mut change: Change, id: &str, names: &[&str]) -> Change {
 }
 
 async fn seal(store: &StoreFixture, seconds: i64, id: &str, names: &[&str]) {
-    let mut draft = edit(&store, seconds).await;
+    let mut draft = edit(store, seconds).await;
     for name in names {
         draft = draft.item(name, &format!("{name} of {seconds}"));
     }

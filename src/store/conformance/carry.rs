@@ -1,7 +1,7 @@
 //! What one store hands over, another answers alike, whatever kind they are and on whatever way.
 
 use super::make::*;
-use super::{EngineKind, Home, StoreFixture, on_every_store, open};
+use super::{EngineKind, StoreFixture, on_every_store};
 use crate::portable::tests::{read, written};
 use crate::portable::{ExportRecord, ImportMessage};
 use crate::record::ItemRecord;
@@ -122,11 +122,11 @@ pub(super) async fn fill(store: &StoreFixture) {
     store.checkpoint(&[poll_state("news")]).await.unwrap();
     store.put_subscriptions(&[super::subscriptions::subscription("a").into()]).await.unwrap();
     // A feed that was purged leaves its marks.
-    Draft::on(&store, "old", 1).await.item("a", "A").order(&["a"]).commit(&store).await;
+    Draft::on(store, "old", 1).await.item("a", "A").order(&["a"]).commit(store).await;
     store.purge_feed(&feed("old")).await.unwrap();
     let long = |text: &str| format!("{text} {}", "and so on ".repeat(900));
     for seconds in 2..39 {
-        let draft = edit(&store, seconds).await;
+        let draft = edit(store, seconds).await;
         let draft = match seconds % 6 {
             0 => draft.tombstone("b").order(&["a"]),
             1 => draft.item("b", "B").order(&["b", "a"]).around(&format!("around {seconds}")),
@@ -136,11 +136,11 @@ pub(super) async fn fill(store: &StoreFixture) {
             4 => draft.item("c", "C").around("the same"),
             _ => draft.touch("a", ItemStatus::Retired { since: time(seconds) }),
         };
-        draft.commit(&store).await;
+        draft.commit(store).await;
     }
     let lost = known("c", 1, tick(4)).version(Some(markup("lost")));
-    let draft = edit(&store, 39).await.item("c", "contested").contest("c", vec![lost]);
-    draft.commit(&store).await;
+    let draft = edit(store, 39).await.item("c", "contested").contest("c", vec![lost]);
+    draft.commit(store).await;
 }
 
 async fn everything_is_handed_over(fixture: StoreFixture) {
@@ -151,22 +151,22 @@ async fn everything_is_handed_over(fixture: StoreFixture) {
 
 /// A copy of another kind answers alike, and a copy of that one, of the first kind, in everything. The first copy.
 pub(super) async fn there_and_back(store: &StoreFixture, other: EngineKind) -> StoreFixture {
-    let there = copy(&store, other).await;
-    assert_alike(&store, &there.store(), false).await;
+    let there = copy(store, other).await;
+    assert_alike(store, &there, false).await;
     let there = there.reopen().await;
-    let back = copy(&there.store(), store.kind()).await;
-    assert_alike(&store, &back.store(), true).await;
+    let back = copy(&there, store.kind).await;
+    assert_alike(store, &back, true).await;
     there
 }
 
 async fn a_used_store_takes_nothing(fixture: StoreFixture) {
     let other = StoreFixture::new(EngineKind::Memory);
     fill(&other).await;
-    let taken = pieces(&other.store()).await;
-    fixture.store().put_feed(&record("mine")).await.unwrap();
+    let taken = pieces(&other).await;
+    fixture.put_feed(&record("mine")).await.unwrap();
     let refused = import(&fixture.store, taken).await;
     assert!(matches!(refused, Err(CommitError::Store(StoreError::Occupied { .. }))), "{refused:?}");
-    assert_eq!(fixture.store().feeds().await.unwrap(), [record("mine")]);
+    assert_eq!(fixture.feeds().await.unwrap(), [record("mine")]);
 }
 
 /// An import that breaks off between two feeds: nothing of it contradicts itself, and it is not all.
@@ -181,18 +181,14 @@ async fn what_breaks_off_between_two_feeds_is_not_opened(fixture: StoreFixture) 
     let first = all.into_iter().take(first + 1).map(ImportMessage::Record);
     let refused = send_messages(&fixture.store, first, false).await;
     assert!(is_refused(refused.unwrap_err().into()));
-    if let Home::Memory = fixture.home {
-        return assert!(fixture.store.reopen().is_err_and(is_refused));
-    }
-    fixture.store.close().await.unwrap();
-    assert!(open(&fixture.home, fixture.clock).is_err_and(is_refused));
+    assert!(fixture.try_reopen().await.is_err_and(is_refused));
 }
 
 #[tokio::test]
 async fn what_contradicts_itself_is_refused() {
     let fixture = StoreFixture::new(EngineKind::Memory);
     fill(&fixture).await;
-    let whole = pieces(&fixture.store()).await;
+    let whole = pieces(&fixture).await;
     let times = |is_kind: fn(&ExportRecord) -> bool, times: usize| -> Vec<ExportRecord> {
         let count = |piece: &ExportRecord| if is_kind(piece) { times } else { 1 };
         whole.iter().flat_map(|piece| vec![piece.clone(); count(piece)]).collect()
@@ -282,7 +278,7 @@ async fn what_is_committed_meanwhile_leaves_every_feed_whole(store: StoreFixture
             _ => {}
         }
     }
-    let copied = StoreFixture::new(EngineKind::Memory).store();
+    let copied = StoreFixture::new(EngineKind::Memory);
     import(&copied, pieces).await.unwrap();
     for name in FEEDS {
         let view = copied.view(&feed(name), Select::All).await.unwrap().unwrap();

@@ -30,9 +30,9 @@ fn knows(store: &Store, Place(mark, epoch): Place) -> bool {
 async fn changes(store: &StoreFixture, seconds: std::ops::Range<i64>) -> Vec<Place> {
     let mut places = Vec::new();
     for second in seconds {
-        let draft = edit(&store, second).await.item("a", &second.to_string());
-        draft.order(&["a"]).commit(&store).await;
-        places.push(newest(&store));
+        let draft = edit(store, second).await.item("a", &second.to_string());
+        draft.order(&["a"]).commit(store).await;
+        places.push(newest(store));
     }
     places
 }
@@ -63,63 +63,59 @@ async fn a_compacted_store_goes_on() {
     let mut fixture = StoreFixture::new(EngineKind::Disk);
     let mut places = changes(&fixture, 1..5).await;
     for seconds in [5..8, 8..10] {
-        let store = fixture.store();
+        let store = Arc::clone(&fixture);
         let before = state(&store).await;
         fixture = restored(&store, EngineKind::Disk).await;
-        let new = fixture.store();
-        assert_eq!((&state(&new).await, newest(&new)), (&before, newest(&store)));
+        assert_eq!((&state(&fixture).await, newest(&fixture)), (&before, newest(&store)));
         places.extend(changes(&fixture, seconds).await);
         // No epoch is missing and none comes twice, and the store knows the place after each.
         assert!(places.is_sorted_by(|one, next| one.1 + 1 == next.1), "{places:?}");
-        assert!(places.iter().all(|place| knows(&new, *place)));
-        let (mark, after) = (before.lineage.mark().unwrap(), state(&new).await);
+        assert!(places.iter().all(|place| knows(&fixture, *place)));
+        let (mark, after) = (before.lineage.mark().unwrap(), state(&fixture).await);
         assert!(after.lineage.made(mark, before.render_revision, after.render_revision));
     }
 }
 
 async fn a_copy_begins_a_life_of_its_own(store: StoreFixture) {
     let before = changes(&store, 1..5).await;
-    let second = &copied(&store, store.kind(), 20).await;
+    let second = &copied(&store, store.kind, 20).await;
     let ahead = changes(&store, 5..30).await;
     is_apart(second, &before, &ahead).await;
     // A copy of a copy is a third.
-    let shared = newest(&second.store());
-    let third = copied(&second.store(), EngineKind::Memory, 70).await;
+    let shared = newest(second);
+    let third = copied(second, EngineKind::Memory, 70).await;
     let (of_second, own) = (changes(second, 71..75).await, changes(&third, 71..85).await);
-    let (second, third) = (second.store(), third.store());
     assert!(before.iter().chain(&own).all(|place| knows(&third, *place)));
-    assert!(knows(&third, shared) && knows(&second, shared));
+    assert!(knows(&third, shared) && knows(second, shared));
     assert!(ahead.iter().chain(&of_second).all(|place| !knows(&third, *place)));
-    assert!(of_second.iter().all(|place| knows(&second, *place)));
-    assert!(own.iter().all(|place| !knows(&second, *place)));
+    assert!(of_second.iter().all(|place| knows(second, *place)));
+    assert!(own.iter().all(|place| !knows(second, *place)));
 }
 
 /// In its place, and not by way of a file.
 async fn a_restored_store_begins_a_life_of_its_own(fixture: StoreFixture) {
     let before = changes(&fixture, 1..5).await;
-    let restored = restored(&fixture.store, fixture.kind()).await;
+    let restored = restored(&fixture.store, fixture.kind).await;
     let ahead = changes(&fixture, 5..30).await;
     restored.clock.set(time(20));
-    let store = restored.store();
-    assert_eq!(store.reincarnate().await.unwrap(), 1);
-    assert_eq!(state(&store).await.gap, Some(Gap { since: time(4), until: time(20) }));
+    assert_eq!(restored.reincarnate().await.unwrap(), 1);
+    assert_eq!(state(&restored).await.gap, Some(Gap { since: time(4), until: time(20) }));
     is_apart(&restored, &before, &ahead).await;
 }
 
 /// What was there before the copy is known to it, and nothing that came after.
 async fn is_apart(copy: &StoreFixture, before: &[Place], ahead: &[Place]) {
-    let store = copy.store();
-    let known = newest(&store).1;
+    let known = newest(copy).1;
     // It announces that each feed begins anew.
-    let last = store.epochs_after(Epoch(known - 1), 9).await.unwrap();
-    let after = state(&store).await;
+    let last = copy.epochs_after(Epoch(known - 1), 9).await.unwrap();
+    let after = state(copy).await;
     let told: Vec<_> = last.iter().flat_map(|closed| &closed.changes).collect();
     assert_eq!(told.len(), 1);
     assert_eq!((&told[0].feed, Some(told[0].tick)), (&feed("news"), after.tick));
     assert_eq!((after.tick, after.window_start), (Some(tick(20)), Some(tick(20))));
     for seconds in 21..60 {
-        assert!(before.iter().all(|place| knows(&store, *place)));
-        assert!(ahead.iter().all(|place| !knows(&store, *place)), "at {}", newest(&store).1);
+        assert!(before.iter().all(|place| knows(copy, *place)));
+        assert!(ahead.iter().all(|place| !knows(copy, *place)), "at {}", newest(copy).1);
         changes(copy, seconds..seconds + 1).await;
     }
 }
@@ -128,15 +124,15 @@ async fn a_place_has_one_name_whatever_restarts(mut fixture: StoreFixture) {
     let mut places = changes(&fixture, 1..3).await;
     for round in 0..9_i64 {
         fixture = fixture.reopen().await;
-        assert_eq!(newest(&fixture.store()), *places.last().unwrap(), "nothing came since");
+        assert_eq!(newest(&fixture), *places.last().unwrap(), "nothing came since");
         if round % 4 == 0 {
             places.extend(changes(&fixture, round + 3..round + 4).await);
         }
     }
-    assert!(places.iter().all(|place| knows(&fixture.store(), *place)));
-    assert!(!knows(&fixture.store(), Place(places[0].0, 9)));
+    assert!(places.iter().all(|place| knows(&fixture, *place)));
+    assert!(!knows(&fixture, Place(places[0].0, 9)));
     // An opening that made nothing is forgotten: only so many are known.
-    assert!(fixture.store().lineage().stretches().len() <= 4);
+    assert!(fixture.lineage().stretches().len() <= 4);
 }
 
 /// A gateway that was started over the place once, before the import, has given its SUP ids to nobody.
@@ -159,7 +155,6 @@ async fn an_import_brings_what_sup_ids_are_made_of() {
     import(&filled, pieces(&fixture.store).await).await.unwrap();
     filled.close().await.unwrap();
     drop(filled);
-
     // From now on the store has its own, whatever is asked for.
     for asked in [None, Some(SupIdBasis::Name)] {
         let store = open(None, asked);

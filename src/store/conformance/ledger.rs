@@ -68,7 +68,6 @@ async fn what_is_settled_is_read_where_it_is_asked_for(store: StoreFixture) {
     let items = snapshot(&store).await.known;
     let more = part.with_found(FoundItems { items, oldest_to: None }).unwrap();
     assert_eq!((more.known.len(), more.size()), (4, 4));
-
     // A key that an item loses leads to it no more, and a purge leaves none.
     let mut change = edit(&store, 3).await.touch("a", ItemStatus::Current).done();
     let lost = ReindexedItem { id: id("b"), added: vec![IndexKey(5)], removed: vec![IndexKey(9)] };

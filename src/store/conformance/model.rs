@@ -263,7 +263,7 @@ impl Model {
     async fn follow(&mut self, mut fixture: StoreFixture, steps: Vec<Step>) -> StoreFixture {
         let mut readers: VecDeque<PinnedReader> = VecDeque::new();
         for step in steps {
-            let store = fixture.store();
+            let store = &*fixture;
             let touched = match step {
                 Step::Commit(step) => {
                     let (feed, is_stale) = (step.feed, step.is_stale);
@@ -307,7 +307,7 @@ impl Model {
                 }
                 Step::Hold(feed) => {
                     let name = super::make::feed(FEEDS[feed]);
-                    readers.extend(PinnedReader::new(&store, name).await);
+                    readers.extend(PinnedReader::new(store, name).await);
                     feed
                 }
                 Step::Release => {
@@ -316,19 +316,18 @@ impl Model {
                 }
                 Step::Reopen => {
                     readers.clear();
-                    drop(store);
                     fixture = fixture.reopen().await;
                     self.opening += 1;
-                    self.agrees_with(&fixture.store()).await;
+                    self.agrees_with(&fixture).await;
                     continue;
                 }
             };
-            self.agrees_on(&store, &FEEDS[touched..=touched]).await;
+            self.agrees_on(store, &FEEDS[touched..=touched]).await;
             for reader in &readers {
                 reader.sees_the_same().await;
             }
         }
-        self.agrees_with(&fixture.store()).await;
+        self.agrees_with(&fixture).await;
         fixture
     }
 }
@@ -417,7 +416,7 @@ fn go_on_in_copy(from: EngineKind, to: EngineKind, mut steps: Vec<Step>) {
         let mut model = Model::default();
         let fixture = model.follow(StoreFixture::new(from), steps).await;
         let copied = there_and_back(&fixture, to).await;
-        model.agrees_with(&copied.store()).await;
+        model.agrees_with(&copied).await;
         model.opening += 1;
         model.follow(copied, later).await;
     });

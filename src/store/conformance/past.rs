@@ -7,7 +7,6 @@ on_every_store! {
     every_version_has_its_own_bytes
     a_view_of_the_past_is_what_it_was
     many_documents_of_the_past_are_read_back
-    the_bytes_of_a_past_tombstone_are_those_before_it
     a_redacted_item_leaves_no_text
 }
 
@@ -72,18 +71,16 @@ async fn shown(store: &Store, select: PastSelect, seconds: i64) -> Vec<String> {
     std::iter::once(around).chain(items).collect()
 }
 
-async fn history(store: &StoreFixture) {
+async fn a_view_of_the_past_is_what_it_was(mut store: StoreFixture) {
     edit(&store, 10).await.item("a", "A").item("b", "B").order(&["b", "a"]).commit(&store).await;
+    edit(&store, 15).await.latest("a", "latest").commit(&store).await;
     edit(&store, 20).await.item("a", "A2").around("other").commit(&store).await;
     let draft = edit(&store, 30).await.touch("b", ItemStatus::Retired { since: time(30) });
     let draft = draft.item("c", "C").order(&["c", "a"]);
     draft.commit(&store).await;
     edit(&store, 40).await.tombstone("a").order(&["c"]).commit(&store).await;
-    edit(&store, 50).await.item("a", "A4").order(&["a", "c"]).commit(&store).await;
-}
-
-async fn a_view_of_the_past_is_what_it_was(mut store: StoreFixture) {
-    history(&store).await;
+    edit(&store, 45).await.tombstone("a").commit(&store).await;
+    edit(&store, 50).await.item("a", "A5").order(&["a", "c"]).commit(&store).await;
     for _ in 0..2 {
         for (at, around, current, all) in [
             (10, "<feed/>", "b.1 of B|a.1 of A", "a.1 of A|b.1 of B"),
@@ -91,11 +88,17 @@ async fn a_view_of_the_past_is_what_it_was(mut store: StoreFixture) {
             (20, "other", "b.1 of B|a.2 of A2", "b.1 of B|a.2 of A2"),
             (35, "other", "c.1 of C|a.2 of A2", "b.1 retired of B|a.2 of A2|c.1 of C"),
             (40, "other", "c.1 of C", "b.1 retired of B|c.1 of C|a.3 deleted of A2"),
-            (9_999, "other", "a.4 of A4|c.1 of C", "b.1 retired of B|c.1 of C|a.4 of A4"),
+            (45, "other", "c.1 of C", "b.1 retired of B|c.1 of C|a.4 deleted of A2"),
+            (9_999, "other", "a.5 of A5|c.1 of C", "b.1 retired of B|c.1 of C|a.5 of A5"),
         ] {
             let (current, all) = (format!("{around}|{current}"), format!("{around}|{all}"));
             assert_eq!(shown(&store, PastSelect::Current, at).await.join("|"), current, "{at}");
             assert_eq!(shown(&store, PastSelect::All, at).await.join("|"), all, "{at}");
+        }
+        // Bytes without a version are none of those before and after them.
+        for (number, text) in [(1, "A"), (2, "A2")] {
+            let version = store.version(&feed("news"), &id("a"), count(number)).await.unwrap();
+            assert_eq!(version.unwrap().markup, Some(markup(text)));
         }
         let past = store.past(&feed("news"), PastSelect::All, time(35)).await.unwrap();
         let Some(Past::Then(view)) = past else { panic!("{past:?}") };
@@ -133,27 +136,6 @@ async fn many_documents_of_the_past_are_read_back(store: StoreFixture) {
     let kept = store.holdings(&feed("news")).await.unwrap();
     assert_eq!(kept.documents, u64::try_from(rounds - 1).unwrap());
     assert_eq!(kept.back_to, Some(time(10)));
-}
-
-async fn the_bytes_of_a_past_tombstone_are_those_before_it(store: StoreFixture) {
-    for (seconds, text) in (1..).zip(["one", "latest", "two", "-", "-", "three"]) {
-        let draft = edit(&store, seconds).await.order(&["a"]);
-        let draft = match text {
-            "-" => draft.tombstone("a"),
-            "latest" => draft.latest("a", text),
-            _ => draft.item("a", text),
-        };
-        draft.commit(&store).await;
-    }
-    let title = async |seconds| shown(&store, PastSelect::All, seconds).await.pop().unwrap();
-    assert_eq!(title(4).await, "a.3 deleted of two");
-    assert_eq!(title(5).await, "a.4 deleted of two");
-    assert_eq!(title(6).await, "a.5 of three");
-    // Bytes without a version are none of those before and after them.
-    for (number, text) in [(1, "one"), (2, "two")] {
-        let version = store.version(&feed("news"), &id("a"), count(number)).await.unwrap();
-        assert_eq!(version.unwrap().markup, Some(markup(text)));
-    }
 }
 
 /// Everything that a store answers of `news`, as text.

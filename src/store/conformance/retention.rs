@@ -21,12 +21,12 @@ const ALL: Retention =
 /// Two items, one of which changes every ten seconds; the order changes with it.
 async fn filled(store: &StoreFixture, rounds: i64) {
     for round in 1..=rounds {
-        let mut draft = edit(&store, round * 10).await.item("a", &telling(round));
+        let mut draft = edit(store, round * 10).await.item("a", &telling(round));
         if round == 1 {
             draft = draft.item("b", "B");
         }
         let order: &[&str] = if round % 2 == 0 { &["a", "b"] } else { &["b", "a"] };
-        draft.order(order).commit(&store).await;
+        draft.order(order).commit(store).await;
     }
 }
 
@@ -77,7 +77,6 @@ async fn what_is_in_force_is_never_taken_out(store: StoreFixture) {
     assert_eq!(numbers(&store, "a").await, [6]);
     let store = store.reopen().await;
     assert_eq!(store.view(&news, Select::All).await.unwrap(), before);
-    // The feed goes on.
     edit(&store, 70).await.item("a", "back").order(&["a", "b"]).commit(&store).await;
     assert_eq!(numbers(&store, "a").await, [7, 6]);
     let item = store.item(&news, &id("a")).await.unwrap().unwrap();

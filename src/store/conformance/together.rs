@@ -19,7 +19,7 @@ on_every_store! {
 async fn writers_of_many_feeds_share_epochs_and_lose_nothing(fixture: StoreFixture) {
     const FEEDS: usize = 12;
     const ROUNDS: i64 = 6;
-    let stores = [fixture.store(), fixture.of_another_gateway()];
+    let stores = [Arc::clone(&fixture), fixture.of_another_gateway()];
     let mut writers = JoinSet::new();
     for number in 0..FEEDS {
         let store = Arc::clone(&stores[number % 2]);

@@ -193,7 +193,6 @@ async fn a_lost_commit_and_a_lost_answer_are_told_apart() {
     let lost = store.commit(change(&store, "news", "three").await).await;
     assert!(matches!(&lost, Err(CommitError::Store(error)) if error.is_passing()), "{lost:?}");
     assert_eq!(store.state(&feed("news")).await.unwrap().unwrap(), state);
-
     // Another gateway makes the same state of another change, as soon as this one is gone.
     loses.store(REQUEST, Ordering::Release);
     let of_other = change(&other, "news", "theirs").await;

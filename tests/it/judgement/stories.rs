@@ -5,6 +5,7 @@
 use super::probe::answer;
 use crate::support::first_part;
 use crate::support::prelude::*;
+use regex::Regex;
 use tidegate_judge::record::Verdict;
 use tidegate_store::PastSelect;
 
@@ -21,16 +22,9 @@ const YEAR: i64 = 365 * 86_400;
 const LEADS: [&[i64]; 3] =
     [&[0, 0, -YEAR], &[0, 0, 40 * YEAR, -40 * YEAR, 0], &[YEAR, 0, YEAR, -YEAR, 0, 7 * YEAR]];
 
-fn without_dates(mut text: String) -> String {
-    let dates =
-        ["published", "updated", "pubDate"].map(|name| (format!("<{name}>"), format!("</{name}>")));
-    for (begin, end) in dates {
-        while let Some(from) = text.find(&begin) {
-            let to = text[from..].find(&end).unwrap();
-            text.replace_range(from..from + to + end.len(), "");
-        }
-    }
-    text
+fn without_dates(text: &str) -> String {
+    let dates = "<(published|updated|pubDate)>[^<]*</(published|updated|pubDate)>";
+    Regex::new(dates).unwrap().replace_all(text, "").into_owned()
 }
 
 /// What a publisher writes in the posts of some days, by a line `let DAYS FIELD VALUE`.
@@ -131,7 +125,7 @@ fn document(words: &[&str], wordings: &[Wording], write: fn(&[Post]) -> String) 
     let mut parts = words.split(|word| *word == "gone");
     let mut text = write(&posts(parts.next().unwrap(), wordings));
     if is_undated {
-        text = without_dates(text);
+        text = without_dates(&text);
     }
     let gone = parts.next().map(|gone| posts(gone, wordings)).unwrap_or_default();
     text = with_deletions(&text, gone.into_iter().map(|post| post.id));
@@ -239,13 +233,12 @@ fn set(gate: &mut Gate, key: &str, value: &str) {
         ("tombstones", days) => {
             gate.tombstones = Duration::from_secs(days.parse::<u64>().unwrap() * 86_400);
         }
-        ("deletions", "safe") => gate.options.deletions = Deletions::Safe,
-        ("deletions", "eager") => gate.options.deletions = Deletions::Eager,
-        ("deletions", "off") => gate.options.deletions = Deletions::Off,
-        ("order", "newest-first") => gate.options.order = Order::NewestFirst,
-        ("order", "oldest-first") => gate.options.order = Order::OldestFirst,
-        ("order", "updated") => gate.options.order = Order::Updated,
-        ("order", "none") => gate.options.order = Order::None,
+        ("deletions", mode) => {
+            gate.options.deletions = serde_json::from_value(json!(mode)).unwrap()
+        }
+        ("order", order) => {
+            gate.options.order = Order::ALL.into_iter().find(|it| it.name() == order).unwrap();
+        }
         _ => panic!("with {key} {value}"),
     }
 }

@@ -250,15 +250,3 @@ pub async fn items(gateway: &Running) -> BTreeMap<String, (Count, bool, History,
     });
     items.collect()
 }
-
-pub async fn poll(gateway: &Running) {
-    gateway.poll("news").await;
-}
-
-pub fn address(gateway: &Running, view: &str) -> String {
-    gateway.url(&format!("/feeds/news{view}"))
-}
-
-pub async fn get(gateway: &Running, view: &str) -> String {
-    gateway.text(&format!("/feeds/news{view}")).await
-}

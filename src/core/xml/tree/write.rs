@@ -2,7 +2,7 @@
 
 use super::{Attribute, Element, Node};
 use crate::xml;
-use crate::xml::ns::XHTML;
+use crate::xml::ns::{XHTML, XLINK, XML};
 use std::ops::Range;
 
 /// The most prefixes that are bound around a whole tree; others are declared where they are used.
@@ -51,7 +51,9 @@ pub fn write_noting(
             declare(out, &attribute.prefix, &attribute.namespace, scope);
         }
     }
-    element.attributes.iter().for_each(|attribute| push_attribute(out, attribute));
+    for Attribute { prefix, name, value, .. } in &element.attributes {
+        push_attribute(out, prefix, name, value);
+    }
     if element.children.is_empty() {
         out.push_str("/>");
     } else {
@@ -84,11 +86,11 @@ fn push_name(out: &mut String, prefix: &str, name: &str) {
     out.push_str(name);
 }
 
-fn push_attribute(out: &mut String, attribute: &Attribute) {
+fn push_attribute(out: &mut String, prefix: &str, name: &str, value: &str) {
     out.push(' ');
-    push_name(out, &attribute.prefix, &attribute.name);
+    push_name(out, prefix, name);
     out.push_str("=\"");
-    xml::push_value(out, &attribute.value);
+    xml::push_value(out, value);
     out.push('"');
 }
 
@@ -115,6 +117,12 @@ pub fn escaped_html(element: &Element) -> String {
     out
 }
 
+/// The elements of HTML that have no end tag (section 13.1.2).
+const VOID: [&str; 14] = [
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source",
+    "track", "wbr",
+];
+
 fn push_html(out: &mut String, element: &Element, is_escaped: bool) {
     for node in &element.children {
         let child = match node {
@@ -134,10 +142,21 @@ fn push_html(out: &mut String, element: &Element, is_escaped: bool) {
         }
         out.push('<');
         out.push_str(&child.name);
-        let own = child.attributes.iter().filter(|attribute| attribute.namespace.is_empty());
-        own.for_each(|attribute| push_attribute(out, attribute));
-        if child.children.is_empty() {
+        for Attribute { namespace, name, value, .. } in &child.attributes {
+            match namespace.as_str() {
+                "" => push_attribute(out, "", name, value),
+                // HTML knows both by these names.
+                XLINK => push_attribute(out, "xlink", name, value),
+                XML if name == "lang" && child.attribute("lang").is_none() => {
+                    push_attribute(out, "", name, value);
+                }
+                _ => {}
+            }
+        }
+        // HTML takes any other tag for one that is open, however it is closed.
+        if VOID.contains(&child.name.as_str()) {
             out.push_str("/>");
+            push_html(out, child, is_escaped);
         } else {
             out.push('>');
             push_html(out, child, is_escaped);

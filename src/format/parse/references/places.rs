@@ -111,7 +111,7 @@ pub fn each_place<'t, 'a>(root: DocElement<'t, 'a>, mut visit: impl FnMut(Refere
             if is_html(element) { Holds::Html } else { Holds::Text }
         } else if ADDRESSES.contains(&element.local()) {
             Holds::Address
-        } else if element.local() == "guid" && may_be_permalink(element) {
+        } else if element.local() == "guid" && may_be_permalink(element) && !is_module(element) {
             Holds::Permalink
         } else {
             continue;
@@ -120,6 +120,11 @@ pub fn each_place<'t, 'a>(root: DocElement<'t, 'a>, mut visit: impl FnMut(Refere
             note(content, holds, element.content(), with_line_feeds(element.text()));
         }
     }
+}
+
+/// Whether an element is of a module, as the name of a podcast is (`podcast:guid`).
+fn is_module(element: DocElement<'_, '_>) -> bool {
+    matches!(element.ns(), Ns::Named(_))
 }
 
 /// A text with line ends as XML has them (section 2.11).

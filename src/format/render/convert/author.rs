@@ -4,7 +4,7 @@ use super::{json_feed, own_head};
 use crate::parse::reading::{Person, add_person};
 use crate::render::Addresses;
 use tidegate_core::model::{Family, Format, Skeleton};
-use tidegate_core::xml::ns::{ATOM, DC};
+use tidegate_core::xml::ns::{ATOM, DC, ITUNES};
 use tidegate_core::xml::tree::Element;
 
 impl Person {
@@ -53,7 +53,7 @@ pub fn named(element: &Element, kind: &str) -> Vec<Person> {
     found
 }
 
-/// Who a channel of RSS names as its authors: `dc:creator`, else its editor.
+/// Who a channel of RSS names as its authors: `dc:creator`, else its editor, else who makes the podcast.
 pub fn of_channel(channel: &Element) -> Vec<Person> {
     let mut found = Vec::new();
     for creator in channel.elements().filter(|child| child.is(DC, "creator")) {
@@ -63,5 +63,7 @@ pub fn of_channel(channel: &Element) -> Vec<Person> {
     if let Some(editor) = editor.filter(|_| found.is_empty()).as_deref().and_then(Person::of_rss) {
         add_person(&mut found, editor);
     }
+    let podcaster = channel.find(ITUNES, "author").filter(|_| found.is_empty());
+    podcaster.iter().for_each(|name| add_person(&mut found, Person::named(&name.content())));
     found
 }

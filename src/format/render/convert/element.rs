@@ -9,6 +9,7 @@ use crate::render::media;
 use std::collections::HashSet;
 use tidegate_core::model::{Family, Time};
 use tidegate_core::xml::address::is_address;
+use tidegate_core::xml::html::plain_text_if_html;
 use tidegate_core::xml::ns::{ATOM, CONTENT, DC, SLASH, THREADING};
 use tidegate_core::xml::tree::{Attribute, Element};
 
@@ -144,7 +145,7 @@ impl Category {
 
     /// Of an element of RSS.
     pub fn of_rss(element: &Element) -> Self {
-        let term = element.words().unwrap_or_default();
+        let term = plain_text_if_html(&element.content());
         Self { term, scheme: element.value("domain"), label: None }
     }
 

@@ -5,7 +5,7 @@ use super::{Person, author, read_skeleton};
 use crate::render::Addresses;
 use tidegate_core::model::Skeleton;
 use tidegate_core::xml::address::is_address;
-use tidegate_core::xml::html::plain_text;
+use tidegate_core::xml::html::{plain_text, plain_text_if_html};
 use tidegate_core::xml::ns::{ATOM, DC, ITUNES};
 use tidegate_core::xml::tree::{Attribute, Element};
 
@@ -92,18 +92,19 @@ pub fn rss_to_atom(channel: &Element, skeleton: &Skeleton) -> Element {
     let own = channel.namespace.as_str();
     let mut feed = Element::new(ATOM, "feed");
     let said = |space: &str, name| channel.words_of(space, name);
+    let rights = said(own, "copyright").or_else(|| said(DC, "rights"));
     let image = channel.find(own, "image").and_then(|image| image.words_of(own, "url"));
     let cover = || channel.find(ITUNES, "image")?.value("href");
     for (name, text) in [
         ("title", Some(skeleton.title.clone())),
-        ("rights", said(own, "copyright").or_else(|| said(DC, "rights"))),
+        ("rights", rights.as_deref().map(plain_text_if_html)),
         ("generator", said(own, "generator")),
         ("logo", image.or_else(|| said(ATOM, "logo")).or_else(cover)),
         ("icon", said(ATOM, "icon")),
     ] {
         feed.push_text(name, text);
     }
-    if let Some(description) = said(own, "description") {
+    if let Some(description) = said(own, "description").or_else(|| said(ITUNES, "summary")) {
         feed.push(Element::new(ATOM, "subtitle").with("type", "html").text(&description));
     }
     if let Some(link) = skeleton.link.as_deref().filter(|link| is_address(link)) {

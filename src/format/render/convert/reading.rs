@@ -70,8 +70,10 @@ impl Text {
             Self::Html(html) => html.clone(),
             Self::Plain(text) => {
                 let mut html = String::new();
-                xml::push_text(&mut html, text);
-                html
+                xml::push_text(&mut html, text.trim());
+                // Lines that are indented are those of the document.
+                let is_indented = html.contains("\n ") || html.contains("\n\t");
+                if is_indented { html } else { html.replace('\n', "<br>\n") }
             }
         }
     }

@@ -311,7 +311,6 @@ async fn the_guard_stands_before_every_hop_and_behind_every_name() {
         }
     }
     assert_eq!(inside.heads().len(), 0);
-    // An allowed name passes.
     let listed = AllowPrivate::only([format!("localhost:{}", inside.port).as_str()]).unwrap();
     let url = format!("http://localhost:{}/", inside.port);
     assert!(fetch(listed).oneshot(whole(&url)).await.is_ok());

@@ -21,7 +21,6 @@ fn named(public: &str, sends_host: bool) -> OriginSite {
     site_of_config("http://127.0.0.1:9000/", host, public, sends_host)
 }
 
-/// Returns the address at the site of one that is ours or the site's.
 fn there(site: &OriginSite, text: &str) -> Option<String> {
     site.there(&url(text)).map(String::from)
 }

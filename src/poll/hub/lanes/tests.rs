@@ -11,7 +11,6 @@ fn queued(client: Option<&str>, host: &str, number: usize, standing: Standing) -
     QueuedCall { key, id: SubscriptionId::new(Manner::WebSub, "t", &url) }
 }
 
-/// Creates a client's request for a first verification at this host.
 fn asked(client: &str, host: &str, number: usize) -> QueuedCall {
     queued(Some(client), host, number, Standing::Unverified)
 }

@@ -148,7 +148,6 @@ fn an_answer_to_an_earlier_request_says_nothing_of_a_later_one() {
     assert_eq!(table.begun(2)[0].1.duty, Duty::Verify(Intent::Unsubscribe));
 }
 
-/// The client names one silent callback after the other.
 #[test]
 fn a_client_leaves_room_for_the_requests_of_others() {
     let mut table = new_table();

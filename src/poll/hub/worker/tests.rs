@@ -93,7 +93,6 @@ async fn strangers_do_not_use_up_the_calls_of_a_callbacks_host() {
     }
 }
 
-/// The document has grown beyond the limit of deliveries.
 #[tokio::test(start_paused = true)]
 async fn a_document_that_is_too_large_ends_its_subscriptions_with_the_reason() {
     let made = Arc::new(Mutex::new(0));

@@ -53,7 +53,6 @@ async fn an_opening_that_is_not_durable_fails() {
     open(folder.path()).unwrap();
 }
 
-/// What lets a barrier pass, with its answer.
 type LetThrough = std::sync::mpsc::Sender<io::Result<()>>;
 
 /// A store whose barriers are told of, and wait each for its answer; the one of its opening has passed. What lets
@@ -83,7 +82,6 @@ async fn nothing_is_seen_before_it_is_durable() {
         let writing = Arc::clone(&store);
         let commit = tokio::spawn(async move { writing.commit(change).await });
         waits.recv().await.unwrap();
-
         // The change stands in the database, and not yet for certain on the disk.
         assert!(!commit.is_finished());
         assert_eq!(store.state(&news()).await.unwrap(), before);
@@ -102,6 +100,23 @@ async fn nothing_is_seen_before_it_is_durable() {
             assert_eq!(round, 1, "a feed that was there is gone");
         }
     }
+    // The list is in memory meanwhile, and is answered as it was.
+    assert!(store.feed_list().await.unwrap().is_empty());
+    let writing = Arc::clone(&store);
+    let putting = tokio::spawn(async move { writing.put_feed(&record("news")).await });
+    waits.recv().await.unwrap();
+    let listed = tokio::time::timeout(Duration::from_secs(20), store.feed_list()).await;
+    assert!(listed.expect("it waits for the barrier").unwrap().is_empty());
+    let_through.send(Ok(())).unwrap();
+    putting.await.unwrap().unwrap();
+    assert_eq!(store.feed_list().await.unwrap().len(), 1);
+    let purging = Arc::clone(&store);
+    let purge = tokio::spawn(async move { purging.purge_feed(&news()).await });
+    waits.recv().await.unwrap();
+    assert_eq!(store.feed_list().await.unwrap().len(), 1);
+    drop(let_through);
+    purge.await.unwrap().unwrap();
+    assert!(store.feed_list().await.unwrap().is_empty());
 }
 
 /// Requests that come while a barrier is passed share the next one, and its answer.
@@ -136,28 +151,6 @@ async fn requests_that_wait_together_share_a_barrier() {
         // After a failure the store passes one when it is opened again.
         assert!(fails || waits.try_recv().is_err(), "a third barrier");
     }
-}
-
-/// The list is in memory meanwhile, and is answered as it was.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_feed_is_listed_once_that_is_durable() {
-    let (_folder, store, mut waits, let_through) = open_waiting().await;
-    assert!(store.feed_list().await.unwrap().is_empty());
-    let writing = Arc::clone(&store);
-    let putting = tokio::spawn(async move { writing.put_feed(&record("news")).await });
-    waits.recv().await.unwrap();
-    let listed = tokio::time::timeout(Duration::from_secs(20), store.feed_list()).await;
-    assert!(listed.expect("it waits for the barrier").unwrap().is_empty());
-    let_through.send(Ok(())).unwrap();
-    putting.await.unwrap().unwrap();
-    assert_eq!(store.feed_list().await.unwrap().len(), 1);
-    let purging = Arc::clone(&store);
-    let purge = tokio::spawn(async move { purging.purge_feed(&news()).await });
-    waits.recv().await.unwrap();
-    assert_eq!(store.feed_list().await.unwrap().len(), 1);
-    drop(let_through);
-    purge.await.unwrap().unwrap();
-    assert!(store.feed_list().await.unwrap().is_empty());
 }
 
 /// Wherever a large change breaks off, between any two of its portions, nothing of it is there; where only

@@ -62,7 +62,6 @@ async fn a_failed_barrier_stops_the_store_until_it_is_open_again() {
     let said = store.commit(second.clone()).await.unwrap_err();
     assert!(matches!(said, CommitError::Ambiguous(_)), "{said:?}");
     assert_eq!(*sealed.borrow(), Epoch(1));
-
     // What is durable is told from memory; what happened to the last write is unknown.
     assert_eq!(store.state(&news()).await.unwrap().unwrap().revision, Revision(1));
     let said = store.commit(second.clone()).await.unwrap_err();

@@ -16,7 +16,6 @@ use tokio_rustls::TlsAcceptor;
 /// Larger than the windows of a stream and of a connection.
 const LARGE: usize = 5 << 20;
 
-/// The requests that an origin received, with their bodies.
 type Arrived = Arc<Mutex<Vec<(http::request::Parts, Collected<Bytes>)>>>;
 
 fn large<E>() -> Result<Frame<Bytes>, E> {

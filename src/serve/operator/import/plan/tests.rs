@@ -217,7 +217,6 @@ proptest! {
         prop_assert_eq!(listing(&stored), lines(&nodes, 0));
         let again = planned(&first, &stored, &config);
         prop_assert!(again.new.is_empty() && again.placed.is_empty(), "{:?}", again);
-
         // What is there stays where it is, in its order.
         let both = after(stored.clone(), planned(&second, &stored, &config));
         numbers_are_their_own(&both);
@@ -226,7 +225,6 @@ proptest! {
         }
         let again = planned(&second, &both, &config);
         prop_assert!(again.new.is_empty() && again.placed.is_empty(), "{:?}", again);
-
         // Where the list is to say it, its feeds stand in its shape, and the others behind them.
         let sorted = after(both.clone(), rearranged(&second, &both, &config));
         numbers_are_their_own(&sorted);
@@ -262,7 +260,6 @@ fn feeds_that_are_there_take_a_place_if_they_have_none() {
     let listed: Vec<_> = plan.placed.iter().map(|r| (r.name.as_str(), r.source)).collect();
     assert_eq!(listed, [("a-example", FeedSource::Api), ("mine", FeedSource::File)]);
     assert_eq!(plan.placed[0].enrolment.version.value(), 2, "the list says something else of it");
-
     // One that has a place stays there, whatever another list says.
     let stored = after(stored, plan);
     let other = "<outline text='G'><outline text='B' xmlUrl='https://a.example/'/></outline>";

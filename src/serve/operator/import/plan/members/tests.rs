@@ -31,7 +31,6 @@ impl Feeds {
         feeds
     }
 
-    /// Takes over what a list says; answers what was done.
     fn follow(&mut self, list: &str, outlines: &str) -> ImportPlan {
         self.now += 60;
         self.carry_out(outlines, false, Some(rules(list, self.private)))
@@ -95,7 +94,6 @@ fn what_was_done_by_hand_stays() {
     feeds.follow("ours", &all);
     assert_eq!(feeds.feed("a-example").list, None, "it was here before");
     assert_eq!(feeds.follow("ours", &all).done.known, 1);
-
     // One that was removed is not added again, and one that was paused stays so.
     feeds.feed("b-example").standing = FeedStanding::Gone;
     feeds.feed("c-example").standing = FeedStanding::Paused;
@@ -106,7 +104,6 @@ fn what_was_done_by_hand_stays() {
     assert!(!feeds.feed("c-example").is_dropped());
     feeds.assert_idle("ours", &all);
     assert_eq!(feeds.feed("c-example").standing, FeedStanding::Paused);
-
     // One that was edited is the operator's.
     let own = feeds.feed("c-example");
     let before = own.clone();
@@ -156,7 +153,6 @@ fn the_feeds_of_a_private_list_are_private() {
     assert!(done.new[0].private && done.placed[0].private, "{done:?}");
     feeds.private = false;
     feeds.assert_idle("ours", &both);
-
     // So is what it dropped, and what was paused by hand, also where the list has it no more.
     let mut feeds = Feeds::following(&both);
     feeds.follow("ours", B);
@@ -195,7 +191,6 @@ fn what_cannot_be_added_is_named_with_the_reason() {
         let said = format!("{} {}", said.address.as_deref().unwrap(), said.why);
         assert!(said.contains(part) && !said.contains(token), "{said}");
     }
-
     // A feed here by its address below a token is the feed that it is.
     let own = outline(&format!("{below}/a-example"));
     feeds.assert_idle("ours", &format!("{same}{}", own.replace("'x'", "'A'")));
