@@ -333,7 +333,7 @@ impl FeedMemory {
             feed: &self.state.feed,
             bounds,
             rate: schedule.map_or(UpdateRate::since(now), |schedule| stored_rate(schedule, now)),
-            half_life: self.state.overlap.half_life,
+            overlap: self.state.overlap,
             hints: schedule.map_or(&NO_HINTS, |schedule| &schedule.hints),
             freshness: schedule.and_then(|schedule| schedule.freshness),
         }
