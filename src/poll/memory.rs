@@ -346,16 +346,21 @@ impl FeedMemory {
         (schedule.retry, schedule.polled) = (retry, polled);
     }
 
+    /// Whether the feed's hub told of a change after the last poll.
+    pub fn is_told(&self) -> bool {
+        let polled = self.state.schedule.as_ref().map(|schedule| schedule.polled);
+        polled < self.state.subscription.as_ref().and_then(|it| it.last_push)
+    }
+
     /// Computes the next poll after a restart; `None` if the feed was never polled. `pending`: when a pending decision
     /// is due.
     pub fn resume(&self, bounds: Bounds, pending: Option<Time>, now: Time) -> Option<PlannedPoll> {
         let schedule = self.state.schedule.as_deref()?;
+        let most = bounds.max();
         let (mut next, most) = match &schedule.retry {
-            Some((at, why)) => (PlannedPoll::new(*at, why.clone()), bounds.max().max(SELDOM_EVERY)),
-            None => {
-                let plan = self.plan(bounds, now);
-                (plan.after_reading(pending, None, schedule.polled), bounds.max())
-            }
+            Some((at, why)) => (PlannedPoll::new(*at, why.clone()), most.max(SELDOM_EVERY)),
+            None if self.is_told() => (PlannedPoll::new(now, "its hub told of a change"), most),
+            None => (self.plan(bounds, now).after_reading(pending, None, schedule.polled), most),
         };
         // A time written with a wrong clock must not stop the feed.
         let latest = now.plus(most);

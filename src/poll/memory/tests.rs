@@ -1,5 +1,6 @@
 use super::*;
-use crate::testing::{double::hold, gateway};
+use crate::testing::double::{hold, hub_subscription};
+use crate::testing::gateway;
 use tidegate_core::model::Format;
 use tidegate_core::model::testing::{self, NOW};
 use tidegate_net::fetch::FetchAnswer;
@@ -241,6 +242,13 @@ fn a_restart_makes_a_pending_decision_in_time() {
     let soon = NOW.plus(Duration::from_secs(1800));
     assert_eq!(memory.resume(bounds, Some(soon), NOW).unwrap().at, soon);
     assert!(memory.resume(bounds, None, NOW).unwrap().at > soon);
+    // A push whose poll was not made yet causes it now.
+    let keys = crate::subscribe::mint(&record().name).unwrap();
+    memory.state.subscription = Some(Box::new(hub_subscription("news", keys)));
+    for (pushed, is_due) in [(None, false), (Some(NOW), false), (Some(soon), true)] {
+        memory.state.subscription.as_mut().unwrap().last_push = pushed;
+        assert_eq!(memory.resume(bounds, None, soon).unwrap().at == soon, is_due);
+    }
 }
 
 /// A feed never read before counts as new, however long it failed.
