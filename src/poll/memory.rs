@@ -52,6 +52,8 @@ pub struct FeedMemory {
     /// A `Last-Modified` that is wrong: older than the document, or unchanged although the document changed. Its server
     /// would answer 304 to it for ever.
     wrong_last_modified: Option<Box<str>>,
+    /// An `ETag` that stayed although the document's items changed.
+    wrong_etag: Option<Box<str>>,
     /// Identifies the credentials for which the validators were received; 0: none.
     credentials_id: u64,
 }
@@ -87,6 +89,7 @@ impl FeedMemory {
             last_succeeded: false,
             refreshing: None,
             wrong_last_modified: None,
+            wrong_etag: None,
             credentials_id: 0,
         }
     }
@@ -225,12 +228,23 @@ impl FeedMemory {
         }
     }
 
-    /// Compares `Last-Modified` with the latest date in a judged document. It is no validator if it is older, or did
-    /// not change with the document.
-    pub fn compare_dates(&mut self, validators: &Validators, newest: Option<Time>) {
+    /// Compares the validators of a judged document with it. `Last-Modified` is none if it is older than `newest`, the
+    /// latest date in the document, or did not change with the document; an `ETag`, if it did not change with its items.
+    pub fn compare_validators(
+        &mut self,
+        validators: &Validators,
+        newest: Option<Time>,
+        items_changed: bool,
+    ) {
+        let Self { state, document, .. } = self;
+        let is_other = document.map(|(prints, _)| prints.body) != state.body;
+        let etag = validators.etag.as_deref().filter(|_| items_changed && is_other);
+        if let Some(text) = etag.filter(|text| state.etag.as_deref() == Some(text)) {
+            self.wrong_etag = Some(text.into());
+        }
         let Some(text) = validators.last_modified.as_deref() else { return };
         let is_older = validators.modified_at().is_some_and(|at| newest > Some(at));
-        if is_older || self.state.last_modified.as_deref() == Some(text) {
+        if is_older || state.last_modified.as_deref() == Some(text) {
             self.wrong_last_modified = Some(text.into());
         }
     }
@@ -242,7 +256,8 @@ impl FeedMemory {
         let last = self.document.filter(|_| keep_validators);
         state.body = last.map(|(prints, _)| prints.body);
         let Validators { etag, last_modified, credentials_id, .. } = fetched.validators.clone();
-        state.etag = etag.filter(|_| keep_validators);
+        let is_wrong = |text: &String| self.wrong_etag.as_deref() == Some(text);
+        state.etag = etag.filter(|text| keep_validators && !is_wrong(text));
         // A 304 brings no new `Last-Modified` if that was rejected for this document.
         let is_new = matches!(fetched.answer, FetchAnswer::Document(_));
         let may_be_kept = keep_validators && (is_new || state.last_modified.is_some());

@@ -4,6 +4,7 @@ use crate::testing::gateway;
 use tidegate_core::model::Format;
 use tidegate_core::model::testing::{self, NOW};
 use tidegate_net::fetch::FetchAnswer;
+use tidegate_status::PollEnding;
 
 const URL: &str = "http://news.example/feed";
 const PRINTS: BodyPrints = BodyPrints { wire: 1, body: 2 };
@@ -86,7 +87,7 @@ fn a_date_that_the_document_disproves_is_no_validator() {
     };
     let take_in = |memory: &mut FeedMemory, fetched: &Fetched, newest: Option<Time>| {
         memory.note_document(PRINTS, true, false, state().revision);
-        memory.compare_dates(&fetched.validators, newest);
+        memory.compare_validators(&fetched.validators, newest, true);
         memory.note_answer(fetched, true, NOW);
         validators(memory, NOW).last_modified
     };
@@ -101,6 +102,44 @@ fn a_date_that_the_document_disproves_is_no_validator() {
     assert_eq!(take_in(&mut memory, &at(old), None), None);
     let new = "Fri, 02 Jan 1970 00:00:00 GMT";
     assert_eq!(take_in(&mut memory, &at(new), None).as_deref(), Some(new), "it moves again");
+}
+
+#[test]
+fn an_etag_that_stays_while_the_items_change_is_no_validator() {
+    let judge = |memory: &mut FeedMemory, body: u128, items_changed: bool| {
+        let prints = BodyPrints { wire: body, body };
+        let answer = FetchAnswer::Document(gateway::document("", prints));
+        let fetched = Fetched { answer, ..fetched() };
+        memory.note_document(prints, true, false, state().revision);
+        memory.compare_validators(&fetched.validators, None, items_changed);
+        memory.note_answer(&fetched, true, NOW);
+        validators(memory, NOW).etag.is_some()
+    };
+    let mut memory = FeedMemory::new(&record(), NOW);
+    for (body, items_changed, is_sent) in [
+        (1, true, true),
+        // A weak one may stay where only other bytes changed.
+        (2, false, true),
+        // A document that was held back is taken in.
+        (2, true, true),
+        (3, true, false),
+        (4, false, false),
+    ] {
+        assert_eq!(judge(&mut memory, body, items_changed), is_sent, "{body} {items_changed}");
+    }
+    memory.note_answer(&Fetched { answer: FetchAnswer::NotModified, ..fetched() }, true, NOW);
+    assert_eq!(validators(&mut memory, NOW).etag, None);
+}
+
+#[tokio::test]
+async fn an_etag_that_stays_is_found_out_at_the_next_refresh() {
+    let gateway = gateway::Gateway::with_news("one").await;
+    gateway.publisher.says("two", "1");
+    assert_eq!(gateway.poll().await.outcome, PollEnding::NotModified);
+    gateway.clock.set(NOW.plus(REFRESH_EVERY));
+    assert_eq!(gateway.poll().await.outcome, PollEnding::Changed);
+    gateway.publisher.says("one", "1");
+    assert_eq!(gateway.poll().await.outcome, PollEnding::Changed);
 }
 
 #[test]
