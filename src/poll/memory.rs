@@ -44,9 +44,9 @@ pub struct FeedMemory {
     document: Option<(BodyPrints, bool)>,
     /// Observations of the whole, unchanged document since the last commit.
     pub unchanged_observations: u32,
-    /// Whether the last request in this process succeeded, so that the next one may start at the address it was
-    /// redirected to.
-    last_succeeded: bool,
+    /// Whether the next request may start at the address where the feed permanently moved to. While it is in flight:
+    /// whether it does.
+    begins_there: bool,
     /// When an unfinished refresh (a request without validators, to the configured address) began.
     refreshing: Option<Time>,
     /// A `Last-Modified` that is wrong: older than the document, or unchanged although the document changed. Its server
@@ -86,7 +86,7 @@ impl FeedMemory {
             revision: Revision::default(),
             document: None,
             unchanged_observations: 0,
-            last_succeeded: false,
+            begins_there: false,
             refreshing: None,
             wrong_last_modified: None,
             wrong_etag: None,
@@ -127,7 +127,7 @@ impl FeedMemory {
     }
 
     /// Builds the request of the next poll, without credentials, headers and lead scope ([`FetchRequest::for_feed`]
-    /// adds them). `asked_for`: a poll on demand, which requests the configured address.
+    /// adds them). `asked_for`: a poll on demand, which requests the configured address unless the last poll failed.
     pub fn request(
         &mut self,
         feed: &FeedRecord,
@@ -138,8 +138,9 @@ impl FeedMemory {
         let is_fresh = |at: Time| at <= now && now.since(at) < REFRESH_EVERY;
         let due = !self.state.refreshed.is_some_and(is_fresh);
         self.refreshing = due.then_some(now);
-        let PollState { etag, last_modified, answered_by, moved_to, .. } = &self.state;
-        let begin_there = self.last_succeeded && !due && !asked_for;
+        let PollState { etag, last_modified, answered_by, moved_to, failures, .. } = &self.state;
+        let has_failed = *failures > 0;
+        self.begins_there &= has_failed || !due && !asked_for;
         // A held document is judged again at each poll; otherwise the hold could never be confirmed.
         let held = state.is_some_and(|state| state.hold.is_some());
         let known = self.prints(&feed.url, state).filter(|_| !held);
@@ -152,7 +153,7 @@ impl FeedMemory {
             credentials_id: self.credentials_id,
         });
         FetchRequest {
-            start: moved_to.clone().filter(|_| begin_there),
+            start: moved_to.clone().filter(|_| self.begins_there),
             validators: validators.unwrap_or_default(),
             known_wire: known.map(|prints| prints.wire),
             soon: self.is_polled_often(now),
@@ -268,18 +269,19 @@ impl FeedMemory {
         state.answered_by = Some(&fetched.final_url).filter(|there| **there != state.url).cloned();
         state.moved_to.clone_from(&fetched.moved_to);
         state.refreshed = self.refreshing.take().or(state.refreshed);
-        (self.credentials_id, self.last_succeeded) = (credentials_id, true);
+        (self.credentials_id, self.begins_there) = (credentials_id, true);
         // A 304 leaves as it is what it does not name (RFC 9111 section 4.3.4).
         let is_update = matches!(fetched.answer, FetchAnswer::NotModified);
         let schedule = self.schedule(now);
         schedule.freshness = fetched.freshness.or(schedule.freshness.filter(|_| is_update));
     }
 
-    /// Returns the address whose host the next poll waits for: feeds that redirect to one host share its line. After a
-    /// failure it is the configured address.
+    /// Returns the address whose host the next poll waits for: feeds that redirect to one host share its line.
     pub fn address(&self) -> &str {
-        let answered = self.state.answered_by.as_deref().filter(|_| self.state.failures == 0);
-        answered.unwrap_or(&self.state.url)
+        let PollState { answered_by, moved_to, failures, url, .. } = &self.state;
+        let moved_to = moved_to.as_ref().filter(|_| self.begins_there);
+        let there = if *failures == 0 { answered_by.as_ref() } else { moved_to };
+        there.unwrap_or(url)
     }
 
     /// Whether the last document showed the whole feed; `true` if none is known.
@@ -294,11 +296,12 @@ impl FeedMemory {
         state.interruptions.note(InterruptionKind::Failed, None, now);
     }
 
-    /// Records a failure; the next poll asks the configured address.
+    /// Records a failure. The next poll begins at the other address, the configured one or where the feed permanently
+    /// moved to: either may be out of service or wrong.
     pub fn note_failure(&mut self, error: &str) {
         self.state.failures = self.state.failures.saturating_add(1);
         self.state.last_error = Some(error.to_owned());
-        (self.state.gone, self.last_succeeded) = (0, false);
+        (self.state.gone, self.begins_there) = (0, !self.begins_there);
     }
 
     /// Records that the feed is gone (410). Polls on demand do not add to the row, because they may follow each other
