@@ -146,7 +146,8 @@ impl FeedMemory {
         let known = self.prints(&feed.url, state).filter(|_| !held);
         // Send validators only if they belong to the known document; else a 304 would mean nothing.
         let they_hold = known.is_some_and(|known| self.state.body == Some(known.body));
-        let validators = (they_hold && !due).then(|| Validators {
+        // After a failure send none: some servers refuse conditional requests.
+        let validators = (they_hold && !due && !has_failed).then(|| Validators {
             etag: etag.clone(),
             last_modified: last_modified.clone(),
             answered_by: answered_by.clone().or_else(|| Some(self.state.url.clone())),

@@ -71,12 +71,13 @@ fn where_a_feed_is_redirected_to_is_asked_directly_for_a_day() {
     };
     let asked: Vec<bool> = [0, 1, 12, 23, 24, 25].into_iter().map(&mut start).collect();
     assert_eq!(asked, [false, true, true, true, false, true]);
-    // Either address may have died: after a failure the other one is asked.
+    // Either address may have died: after a failure the other one is asked, whole.
     memory.note_unchanged(&state(), None);
     memory.note_answer(&moved, true, NOW);
     for (hours, asks_there) in [(25, true), (26, false), (27, true), (50, false), (51, true)] {
         let request = memory.request(&record(), Some(&state()), false, NOW.plus(HOUR * hours));
         assert_eq!(request.start.is_some(), asks_there, "{hours}");
+        assert_eq!(request.validators.is_empty(), memory.state.failures > 0, "{hours}");
         memory.note_failure("the publisher answered 404");
         assert_eq!(memory.address() == "http://b.example/", !asks_there, "{hours}");
     }
