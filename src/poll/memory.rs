@@ -44,14 +44,16 @@ pub struct FeedMemory {
     document: Option<(BodyPrints, bool)>,
     /// Observations of the whole, unchanged document since the last commit.
     pub unchanged_observations: u32,
-    /// Whether the last request in this process succeeded, so that the next one may start at the address it was
-    /// redirected to.
-    last_succeeded: bool,
+    /// Whether the next request may start at the address where the feed permanently moved to. While it is in flight:
+    /// whether it does.
+    begins_there: bool,
     /// When an unfinished refresh (a request without validators, to the configured address) began.
     refreshing: Option<Time>,
     /// A `Last-Modified` that is wrong: older than the document, or unchanged although the document changed. Its server
     /// would answer 304 to it for ever.
     wrong_last_modified: Option<Box<str>>,
+    /// An `ETag` that stayed although the document's items changed.
+    wrong_etag: Option<Box<str>>,
     /// Identifies the credentials for which the validators were received; 0: none.
     credentials_id: u64,
 }
@@ -84,9 +86,10 @@ impl FeedMemory {
             revision: Revision::default(),
             document: None,
             unchanged_observations: 0,
-            last_succeeded: false,
+            begins_there: false,
             refreshing: None,
             wrong_last_modified: None,
+            wrong_etag: None,
             credentials_id: 0,
         }
     }
@@ -124,7 +127,7 @@ impl FeedMemory {
     }
 
     /// Builds the request of the next poll, without credentials, headers and lead scope ([`FetchRequest::for_feed`]
-    /// adds them). `asked_for`: a poll on demand, which requests the configured address.
+    /// adds them). `asked_for`: a poll on demand, which requests the configured address unless the last poll failed.
     pub fn request(
         &mut self,
         feed: &FeedRecord,
@@ -135,21 +138,23 @@ impl FeedMemory {
         let is_fresh = |at: Time| at <= now && now.since(at) < REFRESH_EVERY;
         let due = !self.state.refreshed.is_some_and(is_fresh);
         self.refreshing = due.then_some(now);
-        let PollState { etag, last_modified, answered_by, moved_to, .. } = &self.state;
-        let begin_there = self.last_succeeded && !due && !asked_for;
+        let PollState { etag, last_modified, answered_by, moved_to, failures, .. } = &self.state;
+        let has_failed = *failures > 0;
+        self.begins_there &= has_failed || !due && !asked_for;
         // A held document is judged again at each poll; otherwise the hold could never be confirmed.
         let held = state.is_some_and(|state| state.hold.is_some());
         let known = self.prints(&feed.url, state).filter(|_| !held);
         // Send validators only if they belong to the known document; else a 304 would mean nothing.
         let they_hold = known.is_some_and(|known| self.state.body == Some(known.body));
-        let validators = (they_hold && !due).then(|| Validators {
+        // After a failure send none: some servers refuse conditional requests.
+        let validators = (they_hold && !due && !has_failed).then(|| Validators {
             etag: etag.clone(),
             last_modified: last_modified.clone(),
             answered_by: answered_by.clone().or_else(|| Some(self.state.url.clone())),
             credentials_id: self.credentials_id,
         });
         FetchRequest {
-            start: moved_to.clone().filter(|_| begin_there),
+            start: moved_to.clone().filter(|_| self.begins_there),
             validators: validators.unwrap_or_default(),
             known_wire: known.map(|prints| prints.wire),
             soon: self.is_polled_often(now),
@@ -225,12 +230,23 @@ impl FeedMemory {
         }
     }
 
-    /// Compares `Last-Modified` with the latest date in a judged document. It is no validator if it is older, or did
-    /// not change with the document.
-    pub fn compare_dates(&mut self, validators: &Validators, newest: Option<Time>) {
+    /// Compares the validators of a judged document with it. `Last-Modified` is none if it is older than `newest`, the
+    /// latest date in the document, or did not change with the document; an `ETag`, if it did not change with its items.
+    pub fn compare_validators(
+        &mut self,
+        validators: &Validators,
+        newest: Option<Time>,
+        items_changed: bool,
+    ) {
+        let Self { state, document, .. } = self;
+        let is_other = document.map(|(prints, _)| prints.body) != state.body;
+        let etag = validators.etag.as_deref().filter(|_| items_changed && is_other);
+        if let Some(text) = etag.filter(|text| state.etag.as_deref() == Some(text)) {
+            self.wrong_etag = Some(text.into());
+        }
         let Some(text) = validators.last_modified.as_deref() else { return };
         let is_older = validators.modified_at().is_some_and(|at| newest > Some(at));
-        if is_older || self.state.last_modified.as_deref() == Some(text) {
+        if is_older || state.last_modified.as_deref() == Some(text) {
             self.wrong_last_modified = Some(text.into());
         }
     }
@@ -242,7 +258,8 @@ impl FeedMemory {
         let last = self.document.filter(|_| keep_validators);
         state.body = last.map(|(prints, _)| prints.body);
         let Validators { etag, last_modified, credentials_id, .. } = fetched.validators.clone();
-        state.etag = etag.filter(|_| keep_validators);
+        let is_wrong = |text: &String| self.wrong_etag.as_deref() == Some(text);
+        state.etag = etag.filter(|text| keep_validators && !is_wrong(text));
         // A 304 brings no new `Last-Modified` if that was rejected for this document.
         let is_new = matches!(fetched.answer, FetchAnswer::Document(_));
         let may_be_kept = keep_validators && (is_new || state.last_modified.is_some());
@@ -253,18 +270,19 @@ impl FeedMemory {
         state.answered_by = Some(&fetched.final_url).filter(|there| **there != state.url).cloned();
         state.moved_to.clone_from(&fetched.moved_to);
         state.refreshed = self.refreshing.take().or(state.refreshed);
-        (self.credentials_id, self.last_succeeded) = (credentials_id, true);
+        (self.credentials_id, self.begins_there) = (credentials_id, true);
         // A 304 leaves as it is what it does not name (RFC 9111 section 4.3.4).
         let is_update = matches!(fetched.answer, FetchAnswer::NotModified);
         let schedule = self.schedule(now);
         schedule.freshness = fetched.freshness.or(schedule.freshness.filter(|_| is_update));
     }
 
-    /// Returns the address whose host the next poll waits for: feeds that redirect to one host share its line. After a
-    /// failure it is the configured address.
+    /// Returns the address whose host the next poll waits for: feeds that redirect to one host share its line.
     pub fn address(&self) -> &str {
-        let answered = self.state.answered_by.as_deref().filter(|_| self.state.failures == 0);
-        answered.unwrap_or(&self.state.url)
+        let PollState { answered_by, moved_to, failures, url, .. } = &self.state;
+        let moved_to = moved_to.as_ref().filter(|_| self.begins_there);
+        let there = if *failures == 0 { answered_by.as_ref() } else { moved_to };
+        there.unwrap_or(url)
     }
 
     /// Whether the last document showed the whole feed; `true` if none is known.
@@ -279,11 +297,12 @@ impl FeedMemory {
         state.interruptions.note(InterruptionKind::Failed, None, now);
     }
 
-    /// Records a failure; the next poll asks the configured address.
+    /// Records a failure. The next poll begins at the other address, the configured one or where the feed permanently
+    /// moved to: either may be out of service or wrong.
     pub fn note_failure(&mut self, error: &str) {
         self.state.failures = self.state.failures.saturating_add(1);
         self.state.last_error = Some(error.to_owned());
-        (self.state.gone, self.last_succeeded) = (0, false);
+        (self.state.gone, self.begins_there) = (0, !self.begins_there);
     }
 
     /// Records that the feed is gone (410). Polls on demand do not add to the row, because they may follow each other
@@ -333,7 +352,7 @@ impl FeedMemory {
             feed: &self.state.feed,
             bounds,
             rate: schedule.map_or(UpdateRate::since(now), |schedule| stored_rate(schedule, now)),
-            half_life: self.state.overlap.half_life,
+            overlap: self.state.overlap,
             hints: schedule.map_or(&NO_HINTS, |schedule| &schedule.hints),
             freshness: schedule.and_then(|schedule| schedule.freshness),
         }
@@ -346,16 +365,21 @@ impl FeedMemory {
         (schedule.retry, schedule.polled) = (retry, polled);
     }
 
+    /// Whether the feed's hub told of a change after the last poll.
+    pub fn is_told(&self) -> bool {
+        let polled = self.state.schedule.as_ref().map(|schedule| schedule.polled);
+        polled < self.state.subscription.as_ref().and_then(|it| it.last_push)
+    }
+
     /// Computes the next poll after a restart; `None` if the feed was never polled. `pending`: when a pending decision
     /// is due.
     pub fn resume(&self, bounds: Bounds, pending: Option<Time>, now: Time) -> Option<PlannedPoll> {
         let schedule = self.state.schedule.as_deref()?;
+        let most = bounds.max();
         let (mut next, most) = match &schedule.retry {
-            Some((at, why)) => (PlannedPoll::new(*at, why.clone()), bounds.max().max(SELDOM_EVERY)),
-            None => {
-                let plan = self.plan(bounds, now);
-                (plan.after_reading(pending, None, schedule.polled), bounds.max())
-            }
+            Some((at, why)) => (PlannedPoll::new(*at, why.clone()), most.max(SELDOM_EVERY)),
+            None if self.is_told() => (PlannedPoll::new(now, "its hub told of a change"), most),
+            None => (self.plan(bounds, now).after_reading(pending, None, schedule.polled), most),
         };
         // A time written with a wrong clock must not stop the feed.
         let latest = now.plus(most);

@@ -343,7 +343,8 @@ async fn judge_document(
     memory.update_rate(progress.is_shown(), state, now);
     memory.schedule(now).hints = std::mem::take(&mut progress.judged.hints);
     memory.note_document(prints, full, delta || progress.judged.lacking, progress.revision());
-    memory.compare_dates(&fetched.validators, progress.judged.newest);
+    let items_changed = !progress.counts.is_empty();
+    memory.compare_validators(&fetched.validators, progress.judged.newest, items_changed);
     memory.note_answer(fetched, full, now);
     // The header takes precedence over the element (SUP section 6).
     let element = progress.judged.sup.take();

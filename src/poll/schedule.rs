@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
-use tidegate_core::model::{FeedName, FeedOptions, Time, UpdateHints};
+use tidegate_core::model::{FeedName, FeedOptions, Overlap, Time, UpdateHints};
 use tidegate_core::pause::GrowingPause;
 use tidegate_net::fetch::Retry;
 use xxhash_rust::xxh3::xxh3_64;
@@ -30,6 +30,9 @@ pub const SELDOM_AFTER: Duration = Duration::from_secs(30 * 86_400);
 pub const SELDOM_EVERY: Duration = Duration::from_secs(7 * 86_400);
 /// The longest interval of a feed whose changes are announced by a hub or a SUP document.
 pub const SAFETY_EVERY: Duration = Duration::from_secs(6 * 3600);
+/// For this long after items may have been missed, a feed is polled as often when it is quiet: it may be busy by day
+/// and quiet by night.
+const MISSED_LATELY: Duration = Duration::from_secs(7 * 86_400);
 
 /// The shortest and longest interval of a feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -99,8 +102,8 @@ pub struct FeedSchedule<'a> {
     pub feed: &'a FeedName,
     pub bounds: Bounds,
     pub rate: UpdateRate,
-    /// The usual time in which half of its document is replaced.
-    pub half_life: Option<Duration>,
+    /// How its documents overlap.
+    pub overlap: Overlap,
     /// The update hints of its document.
     pub hints: &'a UpdateHints,
     /// How long the last answer is fresh (`Cache-Control`, `Expires`).
@@ -168,10 +171,13 @@ impl FeedSchedule<'_> {
     }
 
     /// Returns the longest interval in which at most half of the document is replaced; longer for a feed that has been
-    /// quiet.
+    /// quiet and missed nothing lately.
     fn turnover(&self, now: Time) -> Duration {
+        let Overlap { half_life, last_missed, .. } = self.overlap;
+        let has_missed = last_missed.is_some_and(|at| now.since(at) < MISSED_LATELY);
         let quiet = now.since(self.rate.last_change) / POLLS_PER_CHANGE;
-        self.half_life.map_or(Duration::MAX, |half_life| half_life.max(quiet))
+        let quiet = if has_missed { Duration::ZERO } else { quiet };
+        half_life.map_or(Duration::MAX, |half_life| half_life.max(quiet))
     }
 
     /// Returns the longest interval that the publisher asks for, with its reason.
@@ -235,7 +241,8 @@ pub fn replay_interval(
     decision_due: Option<Time>,
     now: Time,
 ) -> Duration {
-    let plan = FeedSchedule { feed, bounds, rate, half_life: None, hints, freshness: None };
+    let plan =
+        FeedSchedule { feed, bounds, rate, overlap: Overlap::default(), hints, freshness: None };
     plan.after_reading(decision_due, None, now).at.since(now)
 }
 

@@ -1,8 +1,10 @@
 use super::*;
-use crate::testing::{double::hold, gateway};
+use crate::testing::double::{hold, hub_subscription};
+use crate::testing::gateway;
 use tidegate_core::model::Format;
 use tidegate_core::model::testing::{self, NOW};
 use tidegate_net::fetch::FetchAnswer;
+use tidegate_status::PollEnding;
 
 const URL: &str = "http://news.example/feed";
 const PRINTS: BodyPrints = BodyPrints { wire: 1, body: 2 };
@@ -68,9 +70,16 @@ fn where_a_feed_is_redirected_to_is_asked_directly_for_a_day() {
     };
     let asked: Vec<bool> = [0, 1, 12, 23, 24, 25].into_iter().map(&mut start).collect();
     assert_eq!(asked, [false, true, true, true, false, true]);
-    memory.note_failure("the publisher answered 404");
-    let at = NOW.plus(Duration::from_secs(25 * 3600));
-    assert_eq!(memory.request(&record(), Some(&state()), false, at).start, None);
+    // Either address may have died: after a failure the other one is asked, whole.
+    memory.note_unchanged(&state(), None);
+    memory.note_answer(&moved, true, NOW);
+    for (hours, asks_there) in [(25, true), (26, false), (27, true), (50, false), (51, true)] {
+        let request = memory.request(&record(), Some(&state()), false, NOW.plus(HOUR * hours));
+        assert_eq!(request.start.is_some(), asks_there, "{hours}");
+        assert_eq!(request.validators.is_empty(), memory.state.failures > 0, "{hours}");
+        memory.note_failure("the publisher answered 404");
+        assert_eq!(memory.address() == "http://b.example/", !asks_there, "{hours}");
+    }
 }
 
 /// The server answers 304 to any date, because its own never changes or is older than its documents.
@@ -84,7 +93,7 @@ fn a_date_that_the_document_disproves_is_no_validator() {
     };
     let take_in = |memory: &mut FeedMemory, fetched: &Fetched, newest: Option<Time>| {
         memory.note_document(PRINTS, true, false, state().revision);
-        memory.compare_dates(&fetched.validators, newest);
+        memory.compare_validators(&fetched.validators, newest, true);
         memory.note_answer(fetched, true, NOW);
         validators(memory, NOW).last_modified
     };
@@ -99,6 +108,44 @@ fn a_date_that_the_document_disproves_is_no_validator() {
     assert_eq!(take_in(&mut memory, &at(old), None), None);
     let new = "Fri, 02 Jan 1970 00:00:00 GMT";
     assert_eq!(take_in(&mut memory, &at(new), None).as_deref(), Some(new), "it moves again");
+}
+
+#[test]
+fn an_etag_that_stays_while_the_items_change_is_no_validator() {
+    let judge = |memory: &mut FeedMemory, body: u128, items_changed: bool| {
+        let prints = BodyPrints { wire: body, body };
+        let answer = FetchAnswer::Document(gateway::document("", prints));
+        let fetched = Fetched { answer, ..fetched() };
+        memory.note_document(prints, true, false, state().revision);
+        memory.compare_validators(&fetched.validators, None, items_changed);
+        memory.note_answer(&fetched, true, NOW);
+        validators(memory, NOW).etag.is_some()
+    };
+    let mut memory = FeedMemory::new(&record(), NOW);
+    for (body, items_changed, is_sent) in [
+        (1, true, true),
+        // A weak one may stay where only other bytes changed.
+        (2, false, true),
+        // A document that was held back is taken in.
+        (2, true, true),
+        (3, true, false),
+        (4, false, false),
+    ] {
+        assert_eq!(judge(&mut memory, body, items_changed), is_sent, "{body} {items_changed}");
+    }
+    memory.note_answer(&Fetched { answer: FetchAnswer::NotModified, ..fetched() }, true, NOW);
+    assert_eq!(validators(&mut memory, NOW).etag, None);
+}
+
+#[tokio::test]
+async fn an_etag_that_stays_is_found_out_at_the_next_refresh() {
+    let gateway = gateway::Gateway::with_news("one").await;
+    gateway.publisher.says("two", "1");
+    assert_eq!(gateway.poll().await.outcome, PollEnding::NotModified);
+    gateway.clock.set(NOW.plus(REFRESH_EVERY));
+    assert_eq!(gateway.poll().await.outcome, PollEnding::Changed);
+    gateway.publisher.says("one", "1");
+    assert_eq!(gateway.poll().await.outcome, PollEnding::Changed);
 }
 
 #[test]
@@ -240,6 +287,13 @@ fn a_restart_makes_a_pending_decision_in_time() {
     let soon = NOW.plus(Duration::from_secs(1800));
     assert_eq!(memory.resume(bounds, Some(soon), NOW).unwrap().at, soon);
     assert!(memory.resume(bounds, None, NOW).unwrap().at > soon);
+    // A push whose poll was not made yet causes it now.
+    let keys = crate::subscribe::mint(&record().name).unwrap();
+    memory.state.subscription = Some(Box::new(hub_subscription("news", keys)));
+    for (pushed, is_due) in [(None, false), (Some(NOW), false), (Some(soon), true)] {
+        memory.state.subscription.as_mut().unwrap().last_push = pushed;
+        assert_eq!(memory.resume(bounds, None, soon).unwrap().at == soon, is_due);
+    }
 }
 
 /// A feed never read before counts as new, however long it failed.

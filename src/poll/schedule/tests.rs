@@ -14,7 +14,7 @@ fn standard() -> Bounds {
 }
 
 fn plan(bounds: Bounds, rate: UpdateRate, hints: &UpdateHints) -> FeedSchedule<'_> {
-    FeedSchedule { feed: &FEED, bounds, rate, half_life: None, hints, freshness: None }
+    FeedSchedule { feed: &FEED, bounds, rate, overlap: Overlap::default(), hints, freshness: None }
 }
 
 fn read(rate: UpdateRate, hints: &UpdateHints) -> PlannedPoll {
@@ -48,6 +48,14 @@ fn a_new_feed_is_polled_often_and_a_quiet_one_ever_more_seldom() {
     ] {
         let next = read(rate, &UpdateHints::default());
         assert!(about(&next, expected), "{rate:?}: {next:?}");
+    }
+    // Where items were missed lately, it may be as busy again tomorrow.
+    for (missed, expected) in [(None, 2 * HOUR), (Some(6 * DAY), HOUR), (Some(8 * DAY), 2 * HOUR)] {
+        let last_missed = missed.map(|before| NOW.minus(before));
+        let overlap = Overlap { half_life: Some(HOUR), last_missed, ..Overlap::default() };
+        let hints = UpdateHints::default();
+        let plan = FeedSchedule { overlap, ..plan(standard(), quiet(8 * HOUR), &hints) };
+        assert!(about(&plan.after_reading(None, None, NOW), expected), "{missed:?}");
     }
     let reason = read(usual, &UpdateHints::default()).reason.to_string();
     assert_eq!(reason, "it takes about 4 h to change: every 1 h");

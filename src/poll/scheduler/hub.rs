@@ -185,15 +185,20 @@ impl PollScheduler {
     /// [`PUSH_PAUSE`] allows.
     pub(crate) fn pushed(&mut self, name: &FeedName, token: &str) {
         let now = self.context.clock.now();
-        let pause = self.with_feed(name, |feed| {
+        let told = self.with_feed(name, |feed| {
             feed.live.waits_for_push = false;
+            let was_told = feed.memory.is_told();
             let is_own = |it: &mut HubSubscription| it.keys.token == token;
             let pushed = |it: &mut HubSubscription| is_own(it).then(|| subscriber::pushed(it, now));
             let told = feed.with_hub(pushed).flatten()?;
             feed.live.told = feed.live.told.max(told);
-            Some(feed.live.push_pause(self.bounds(&feed.record).min()))
+            Some((feed.live.push_pause(self.bounds(&feed.record).min()), was_told))
         });
-        if let Some(pause) = pause.flatten() {
+        if let Some((pause, was_told)) = told.flatten() {
+            if !was_told {
+                // The hub does not tell again if this gateway stops before it polls.
+                self.save_soon(name);
+            }
             self.poll_soon(name, pause, Duration::ZERO, "its hub told of a change");
         }
     }

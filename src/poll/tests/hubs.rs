@@ -177,16 +177,21 @@ async fn pushes_in_a_row_make_few_polls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restart_keeps_the_subscription() {
-    let Subscribed { gateway, services, asked, token, secret } = Subscribed::new().await;
-    let store = Arc::clone(&gateway.store);
+async fn a_restart_keeps_the_subscription_and_a_push_without_its_poll() {
+    let mut hub = Subscribed::new().await;
+    let (store, publisher) = (Arc::clone(&hub.gateway.store), Arc::clone(&hub.gateway.publisher));
     let stored = || store.poll_state("news").and_then(|it| it.subscription);
     eventually(|| stored().is_some_and(|it| it.is_held(NOW))).await;
-    let publisher = Arc::clone(&gateway.publisher);
-    gateway.stop().await;
-    let gateway = start(&store, &publisher, services.clone(), 60).await;
-    let hub = Subscribed { gateway, services, asked, token, secret };
-    let before = publisher.requests();
+    hub.gateway.clock.set(later(1));
+    let mut before = publisher.requests();
+    assert_eq!(hub.push().await, PushResult::Taken);
+    eventually(|| stored().is_some_and(|it| it.last_push == Some(later(1)))).await;
+    hub.gateway.stop().await;
+    assert_eq!(publisher.requests(), before);
+    hub.gateway = start(&store, &publisher, hub.services.clone(), 60).await;
+    eventually(|| publisher.requests() > before).await;
+    before = publisher.requests();
+    hub.gateway.clock.set(later(120));
     assert_eq!(hub.push().await, PushResult::Taken);
     eventually(|| publisher.requests() > before).await;
     sleep(Duration::from_secs(600)).await;

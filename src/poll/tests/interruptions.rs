@@ -68,7 +68,7 @@ async fn a_pause_forgets_neither_polls_nor_interruptions() {
     eventually(|| gateway.publisher.requests() > asked).await;
     eventually(|| !gateway.status().polls.is_empty()).await;
     let status = gateway.status();
-    assert_eq!((status.polls[0].outcome, status.failures), (PollEnding::NotModified, 0));
+    assert_eq!((status.polls[0].outcome, status.failures), (PollEnding::Unchanged, 0));
     assert_eq!(interruptions(&gateway), [(Failed, 10, Some(20))]);
     // What was known of another address is forgotten, and all of a removed feed.
     gateway.poller.put(paused.clone()).await.unwrap();
