@@ -223,7 +223,7 @@ async fn a_failure_leaves_everything_and_is_told_with_its_blame() {
     assert_eq!(gateway.store.state_of("news"), before);
 
     gateway.publisher.says("one", "1");
-    assert_eq!(gateway.poll().await.outcome, PollEnding::NotModified);
+    assert_eq!(gateway.poll().await.outcome, PollEnding::Unchanged);
     let status = gateway.status();
     assert_eq!((status.failures, status.failure), (0, None));
 }
