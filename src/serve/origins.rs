@@ -37,7 +37,9 @@ use std::sync::Arc;
 use tidegate_config::AllowConfig;
 use tidegate_core::model::{FeedName, FeedStanding};
 use tidegate_format::render::Container;
-use tidegate_net::origin::{OriginPlace, OriginSite, PassMode, Via, has_other_coding, is_definite};
+use tidegate_net::origin::{
+    OriginPlace, OriginSite, PassMode, Via, has_other_coding, is_definite, is_neutral,
+};
 use tidegate_store::StoreError;
 use tokio::time::{Instant, timeout};
 use url::Url;
@@ -137,6 +139,12 @@ impl Origins {
     pub(super) fn makes_feed_at(&self, url: &Url) -> bool {
         let is_open = |origin: &ServedOrigin| origin.site.holds(url) && !origin.site.shows_key(url);
         (is_definite(url) || self.pages.is_announced(url)) && self.sites.iter().any(is_open)
+    }
+
+    /// Whether a feed of an answer may replace what is at an address of an origin. Where requests choose between a page
+    /// and a feed (RFC 9110 section 12.1), it does only if a page announces the address as that of a feed.
+    pub(super) fn is_for_all_requests(&self, url: &Url, headers: &HeaderMap) -> bool {
+        is_neutral(headers) || self.pages.is_announced(url)
     }
 }
 
