@@ -268,7 +268,7 @@ async fn answer(
     if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
         let first_wait = origin_request.site.config().first_wait;
         app.origins.looks.wait_for_look(&origin_request.url, first_wait).await;
-        if let Some(name) = served_feed(app, &origin_request.url).await? {
+        if let Some(name) = served_feed(app, &origin_request).await? {
             let (parts, body) = request.into_parts();
             let reading = making::read_again(app, &origin_request, &name, &parts);
             // Whatever became of it, what there is is served.
@@ -283,12 +283,19 @@ async fn answer(
     }
 }
 
-/// The feed at an address of an origin, where it has a document or was deleted.
-async fn served_feed(app: &SharedState, url: &Url) -> Result<Option<FeedName>, StoreError> {
+/// The feed at an address of an origin, where it has a document. One that was deleted hides nothing that is passed on.
+async fn served_feed(
+    app: &SharedState,
+    OriginRequest { site, url, .. }: &OriginRequest,
+) -> Result<Option<FeedName>, StoreError> {
     let listing = app.directory.listing().await?;
     let name = listing.places.feed_of(url);
     let Some(record) = name.and_then(|name| listing.get(name)) else { return Ok(None) };
-    if record.standing == FeedStanding::Gone || app.store.state(&record.name).await?.is_some() {
+    let is_gone = record.standing == FeedStanding::Gone;
+    if is_gone && site.config().passes == PassMode::Through {
+        return Ok(None);
+    }
+    if is_gone || app.store.state(&record.name).await?.is_some() {
         return Ok(Some(record.name.clone()));
     }
     app.note_asked_for(record);

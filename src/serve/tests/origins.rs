@@ -133,6 +133,13 @@ async fn what_keeps_its_ids_is_the_publishers_until_it_is_judged_and_read_while_
             let expected = (front.if_passed(4), 2 - front.if_passed(1));
             assert_eq!((front.blog.passed(), polls), expected, "{when}");
         }
+        // One that was deleted hides nothing that is passed on.
+        front.site.store.edit_record(MADE, |record| record.standing = FeedStanding::Gone);
+        match passes {
+            PassMode::Through => front.is_publishers("deleted").await,
+            PassMode::Redirect => assert_eq!(front.get().await.status(), StatusCode::GONE),
+        }
+        assert_eq!(front.site.get(&format!("/feeds/{MADE}")).await.status(), StatusCode::GONE);
     }
 }
 
