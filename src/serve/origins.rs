@@ -246,7 +246,9 @@ async fn answer(
     let (method, site) = (request.method(), &origin.site);
     if matches!(*method, Method::CONNECT | Method::TRACE) {
         let detail = format!("{method} is not passed on");
-        return Err(Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail));
+        let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail);
+        let outcome = pass::outcome_of_error(&problem);
+        return Ok((([(header::ALLOW, PASSED_METHODS)], problem).into_response(), outcome));
     }
     if !request.uri().path().starts_with('/') {
         return Err(Problem::new(StatusCode::BAD_REQUEST, "the request names no path"));
@@ -331,6 +333,9 @@ fn show_as_xml(headers: &mut HeaderMap) {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(ANY_XML));
     }
 }
+
+/// What a site is asked, of the methods that are known.
+const PASSED_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 /// The media type of any XML (RFC 7303 section 9.1).
 const ANY_XML: &str = "application/xml; charset=utf-8";

@@ -217,6 +217,9 @@ async fn a_feed_that_the_operator_made_takes_no_answer_of_a_reader() {
         assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
         assert!(header(&refused, "content-type").starts_with(kind));
     }
+    let refused = front.site.ask(request("TRACE", "/", &[("host", HOST)], "")).await;
+    assert_eq!(refused.status(), StatusCode::METHOD_NOT_ALLOWED);
+    assert!(header(&refused, "allow").starts_with("GET, HEAD, POST"), "{refused:?}");
     // Where nothing is passed on an address leads to that of the feed here.
     let front = BlogFront::new((PassMode::Redirect, LONG_WAIT), WITH_IDS);
     let cases = [(307, format!("{BLOG}moved.xml")), (301, format!("https://{HOST}/rss.xml"))];
