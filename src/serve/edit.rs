@@ -200,6 +200,11 @@ fn match_tag(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 
 /// How often the item was updated, as far as its author knows.
 fn parse_if_match(headers: &HeaderMap) -> Result<Option<Count>, Problem> {
+    if headers.get(header::IF_NONE_MATCH).is_some_and(|value| value == "*") {
+        let detail =
+            "If-None-Match: * is for an item that is not there yet, which only a POST makes";
+        return Err(Problem::new(StatusCode::PRECONDITION_FAILED, detail).about("If-None-Match"));
+    }
     let Some(tag) = match_tag(headers)? else { return Ok(None) };
     let count = tag.parse().ok().and_then(|number| Count::new(number).ok());
     let detail = "no version of an item has that ETag: it is the number of its updates";

@@ -37,7 +37,9 @@ use std::sync::Arc;
 use tidegate_config::AllowConfig;
 use tidegate_core::model::{FeedName, FeedStanding};
 use tidegate_format::render::Container;
-use tidegate_net::origin::{OriginPlace, OriginSite, PassMode, Via, has_other_coding, is_definite};
+use tidegate_net::origin::{
+    OriginPlace, OriginSite, PassMode, Via, has_other_coding, is_definite, is_neutral,
+};
 use tidegate_store::StoreError;
 use tokio::time::{Instant, timeout};
 use url::Url;
@@ -137,6 +139,12 @@ impl Origins {
     pub(super) fn makes_feed_at(&self, url: &Url) -> bool {
         let is_open = |origin: &ServedOrigin| origin.site.holds(url) && !origin.site.shows_key(url);
         (is_definite(url) || self.pages.is_announced(url)) && self.sites.iter().any(is_open)
+    }
+
+    /// Whether a feed of an answer may replace what is at an address of an origin. Where requests choose between a page
+    /// and a feed (RFC 9110 section 12.1), it does only if a page announces the address as that of a feed.
+    pub(super) fn is_for_all_requests(&self, url: &Url, headers: &HeaderMap) -> bool {
+        is_neutral(headers) || self.pages.is_announced(url)
     }
 }
 
@@ -238,7 +246,9 @@ async fn answer(
     let (method, site) = (request.method(), &origin.site);
     if matches!(*method, Method::CONNECT | Method::TRACE) {
         let detail = format!("{method} is not passed on");
-        return Err(Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail));
+        let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail);
+        let outcome = pass::outcome_of_error(&problem);
+        return Ok((([(header::ALLOW, PASSED_METHODS)], problem).into_response(), outcome));
     }
     if !request.uri().path().starts_with('/') {
         return Err(Problem::new(StatusCode::BAD_REQUEST, "the request names no path"));
@@ -260,7 +270,7 @@ async fn answer(
     if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
         let first_wait = origin_request.site.config().first_wait;
         app.origins.looks.wait_for_look(&origin_request.url, first_wait).await;
-        if let Some(name) = served_feed(app, &origin_request.url).await? {
+        if let Some(name) = served_feed(app, &origin_request).await? {
             let (parts, body) = request.into_parts();
             let reading = making::read_again(app, &origin_request, &name, &parts);
             // Whatever became of it, what there is is served.
@@ -275,12 +285,19 @@ async fn answer(
     }
 }
 
-/// The feed at an address of an origin, where it has a document or was deleted.
-async fn served_feed(app: &SharedState, url: &Url) -> Result<Option<FeedName>, StoreError> {
+/// The feed at an address of an origin, where it has a document. One that was deleted hides nothing that is passed on.
+async fn served_feed(
+    app: &SharedState,
+    OriginRequest { site, url, .. }: &OriginRequest,
+) -> Result<Option<FeedName>, StoreError> {
     let listing = app.directory.listing().await?;
     let name = listing.places.feed_of(url);
     let Some(record) = name.and_then(|name| listing.get(name)) else { return Ok(None) };
-    if record.standing == FeedStanding::Gone || app.store.state(&record.name).await?.is_some() {
+    let is_gone = record.standing == FeedStanding::Gone;
+    if is_gone && site.config().passes == PassMode::Through {
+        return Ok(None);
+    }
+    if is_gone || app.store.state(&record.name).await?.is_some() {
         return Ok(Some(record.name.clone()));
     }
     app.note_asked_for(record);
@@ -316,6 +333,9 @@ fn show_as_xml(headers: &mut HeaderMap) {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(ANY_XML));
     }
 }
+
+/// What a site is asked, of the methods that are known.
+const PASSED_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 /// The media type of any XML (RFC 7303 section 9.1).
 const ANY_XML: &str = "application/xml; charset=utf-8";

@@ -125,6 +125,13 @@ async fn find_offers(viewer: &Viewer, typed: &str) -> Result<Vec<OfferedFeed>, P
             if site.shows_key(&url) || site.shows_key(&there.permanent) {
                 return Err(has_key());
             }
+            if app.origins.place_of(&there.permanent).is_some()
+                && !app.origins.is_for_all_requests(&there.permanent, &there.answer.headers)
+            {
+                let detail = "the site answers other requests there otherwise (Vary), and none of its pages names that \
+                              address as a feed";
+                return Err(Problem::new(StatusCode::FORBIDDEN, detail).about(PARAMETER));
+            }
             vec![(there.permanent, there.title, Some(there.traits))]
         }
         FoundAddress::Page(links) => {

@@ -79,22 +79,27 @@ async fn posts_of_one_id_are_told_apart() {
     for own in ["cat", "tiger"] {
         publisher.set(&format!("/{own}"), Answer::status(503));
         let url = publisher.address(&format!("/{own}"));
-        text.push_str(&format!("[[feed]]\nname = \"{own}\"\nurl = \"{url}\"\n"));
+        text.push_str(&format!(
+            "[[feed]]\nname = \"{own}\"\nurl = \"{url}\"\ndeletions = \"eager\"\n"
+        ));
     }
     text.push_str("[[aggregate]]\nname = \"all\"\nsources = [\"cat\", \"tiger\"]\n");
     let gateway = start(&text).await;
-    for feed in ["cat", "tiger"] {
-        let items = [("1", feed), ("2", "shared"), ("3", feed)].map(|(guid, place)| {
+    let publish = async |feed: &str, posts: &[(&str, &str, &str)]| {
+        let items = posts.iter().map(|(guid, place, more)| {
             let link = format!("<link>http://site.example/{place}/{guid}</link>");
-            (guid.to_owned(), format!("{place} {guid}"), link)
+            ((*guid).to_owned(), format!("{place} {guid}{more}"), link)
         });
-        publisher.set(&format!("/{feed}"), rss(feed, &items));
+        publisher.set(&format!("/{feed}"), rss(feed, &items.collect::<Vec<_>>()));
         gateway.poll(feed).await;
+    };
+    for feed in ["cat", "tiger"] {
+        publish(feed, &[("1", feed, ""), ("2", "shared", ""), ("3", feed, "")]).await;
         until(feed, async || titles(&gateway, "all").await.contains(&format!("{feed} 3"))).await;
     }
-    let mut titles = titles(&gateway, "all").await;
-    titles.sort();
-    assert_eq!(titles, ["cat 1", "cat 3", "shared 2", "tiger 1", "tiger 3"]);
+    let mut all = titles(&gateway, "all").await;
+    all.sort();
+    assert_eq!(all, ["cat 1", "cat 3", "shared 2", "tiger 1", "tiger 3"]);
     for feed in ["all", "cat"] {
         let items = items(&gateway, feed, Select::Current).await;
         let own = |item: &&Item| !title(item).starts_with("tiger");
@@ -104,6 +109,28 @@ async fn posts_of_one_id_are_told_apart() {
         let ids: BTreeSet<&str> = items.iter().map(|item| &*item.published_id).collect();
         assert_eq!(ids.len(), items.len(), "{ids:?}");
     }
+    // A source that leaves and comes back brings no new post, nor one twice.
+    let shows = async |title: &str| titles(&gateway, "all").await.contains(&title.to_owned());
+    let ids = async || {
+        let items = items(&gateway, "all", Select::Current).await;
+        items.into_iter().map(|item| item.published_id).collect::<BTreeSet<_>>()
+    };
+    let before = ids().await;
+    for sources in [&["tiger"][..], &["cat", "tiger"]] {
+        let feeds = gateway.store().feed_list().await.unwrap();
+        let mut record = FeedRecord::clone(&feeds[&name("all")]);
+        record.options.sharing.sources = sources.iter().map(|source| name(source)).collect();
+        gateway.store().put_feed(&record).await.unwrap();
+        until("the sources", async || shows("cat 1").await == (sources.len() == 2)).await;
+        assert!(ids().await.is_subset(&before) && shows("shared 2").await, "{sources:?}");
+    }
+    assert_eq!((ids().await, titles(&gateway, "all").await.len()), (before, 5));
+    // One that its source deleted is no new post where the other changes it.
+    publish("tiger", &[("1", "tiger", ""), ("3", "tiger", "")]).await;
+    until("the deletion", async || !shows("shared 2").await).await;
+    publish("cat", &[("1", "cat", ""), ("2", "shared", ", mended"), ("3", "cat", "!")]).await;
+    until("the change", async || shows("cat 3!").await).await;
+    assert!(!shows("shared 2, mended").await);
 }
 
 /// Nobody knows when they are from. What comes later is news.

@@ -17,6 +17,9 @@ pub async fn start_site() -> Publisher {
     for path in ["/atom.xml", "/feed?id=1", "/feed?id=2", KEY] {
         site.set(path, feed.clone());
     }
+    for path in ["/posts", "/feed?id=1"] {
+        site.set(path, feed.clone().with("vary", "Accept"));
+    }
     site.set("/private.xml", feed.with("cache-control", "private"));
     site.set("/choices", Answer::redirect(300, "/x").with("set-cookie", "a=b"));
     site.set("/sitemap.xml", Answer::document("text/xml", "<urlset/>"));
@@ -89,16 +92,23 @@ async fn what_is_not_for_everybody_makes_no_feed() {
     let site = start_site().await;
     let front = Front::through(&site.address("/")).await;
     // What may be a feed is looked at once.
-    for (path, looks) in
-        [("/private.xml", 0), ("/sitemap.xml", 1), ("/feed?id=1", 0), ("/feed?id=2", 0), (KEY, 0)]
-    {
+    for (path, looks) in [
+        ("/private.xml", 0),
+        ("/posts", 0),
+        ("/sitemap.xml", 1),
+        ("/feed?id=1", 0),
+        ("/feed?id=2", 0),
+        (KEY, 0),
+    ] {
         for _ in 0..2 {
             assert!(!front.text(path).await.contains("sx:sync"), "{path}");
         }
         assert_eq!(site.asked(path), 2 + looks, "{path}");
     }
     // Nor is it subscribed to.
-    for (path, said) in [("/private.xml", "(Cache-Control: private)"), (KEY, "a key in it")] {
+    for (path, said) in
+        [("/private.xml", "(Cache-Control: private)"), ("/posts", "(Vary)"), (KEY, "a key in it")]
+    {
         let url = site.address(path);
         let asked = front.client.post(front.gateway.url("/subscribe")).header("content-type", FORM);
         let answer = asked.body(form(&[("url", &url)])).send().await.unwrap();

@@ -97,10 +97,14 @@ pub fn gather(
     let places: HashMap<SyncId, usize> =
         snapshot.known.iter().enumerate().map(|(at, known)| (known.id.clone(), at)).collect();
     let mut draft = ChangeDraft::new(observation, snapshot);
+    let replaced = find_replaced(snapshot, all, sources);
+    let is_replaced = |known: &LedgerEntry| replaced.contains(&known.id) && !known.is_discarded();
+    let left = draft.positions(is_replaced);
+    shared::discard(&mut draft, &left, "its source left, and another one has the same post");
     let mut merging = Merging::new(&mut draft, &places);
     merging.is_internal = true;
     let mut left_out = Vec::new();
-    let holders = IdHolders::new(snapshot, all, sources);
+    let holders = IdHolders::new(snapshot, all, sources, &replaced);
     let shown: HashSet<&SyncId> = sources.iter().flat_map(|source| &source.current).collect();
     for source in sources {
         for item in &source.items {
@@ -138,26 +142,67 @@ pub fn gather(
     (draft.into_verdict(None), left_out)
 }
 
+/// Items of the aggregate that no source has any more, where a source has the same post: that takes over the id that
+/// the item was published with, so that it is no new post to readers.
+fn find_replaced<'s>(
+    snapshot: &'s Snapshot,
+    all: &[FeedName],
+    sources: &[AggregateSource],
+) -> HashSet<&'s SyncId> {
+    let posts = sources.iter().filter(|source| source.format != Format::Opml);
+    let posts = posts.flat_map(|source| &source.items).filter_map(|item| {
+        let winner = &item.shared.winner;
+        let is_there = !winner.deleted && !is_redacted(item);
+        let link = winner.data.card.link.as_deref().filter(|_| is_there)?;
+        Some(((item.published_id.as_str(), plain_link(link)), &winner.id))
+    });
+    let posts: HashMap<(&str, String), &SyncId> = posts.collect();
+    let is_left = |known: &&LedgerEntry| {
+        known.is_discarded() || known.standing.lives() && !is_of_source(known, all)
+    };
+    let is_replaced = |known: &&LedgerEntry| {
+        let link = known.link.as_deref().map(plain_link);
+        let post = link.and_then(|link| posts.get(&(known.published_id.as_str(), link)));
+        post.is_some_and(|id| **id != known.id)
+    };
+    let known = snapshot.known.iter().filter(is_left).filter(is_replaced);
+    known.map(|known| &known.id).collect()
+}
+
+fn is_of_source(known: &LedgerEntry, all: &[FeedName]) -> bool {
+    matches!(&known.origin, Origin::Feed(feed) if all.contains(feed))
+}
+
 /// The items of an aggregate by the ids that they are published with, which ids of one source need not be
-/// in another: each with its link, where it lives and its source is one of the aggregate's. Of several items
-/// the one that was there first keeps the id.
+/// in another: each with its link, where its source is one of the aggregate's and has it or deleted it. Of several
+/// items the one that was there first keeps the id.
 struct IdHolders<'a>(HashMap<&'a str, (&'a SyncId, Option<&'a str>)>);
 
 impl<'a> IdHolders<'a> {
-    fn new(snapshot: &'a Snapshot, all: &[FeedName], sources: &'a [AggregateSource]) -> Self {
+    fn new(
+        snapshot: &'a Snapshot,
+        all: &[FeedName],
+        sources: &'a [AggregateSource],
+        replaced: &HashSet<&SyncId>,
+    ) -> Self {
         let mut holders = HashMap::new();
-        for known in &snapshot.known {
-            let is_of_source = matches!(&known.origin, Origin::Feed(feed) if all.contains(feed));
-            let is_there = is_of_source && known.standing.lives();
+        let known = snapshot.known.iter().filter(|known| !replaced.contains(&known.id));
+        let mut known: Vec<&LedgerEntry> = known.collect();
+        // What took the id of one that was discarded is before it.
+        known.sort_by_key(|known| known.is_discarded());
+        for known in known {
+            let is_there = is_of_source(known, all) && !known.is_discarded();
             let link = known.link.as_deref().filter(|_| is_there);
             holders.entry(known.published_id.as_str()).or_insert((&known.id, link));
         }
         let items = sources.iter().flat_map(|source| &source.items);
         let mut items: Vec<&Item> = items.filter(|item| !is_redacted(item)).collect();
-        items.sort_by_key(|item| made_at(&item.shared.winner.history));
+        // What was deleted before anybody saw it here keeps no id from the same post of another source.
+        items
+            .sort_by_key(|item| (item.shared.winner.deleted, made_at(&item.shared.winner.history)));
         for item in items {
             let winner = &item.shared.winner;
-            let link = winner.data.card.link.as_deref().filter(|_| !winner.deleted);
+            let link = winner.data.card.link.as_deref();
             holders.entry(item.published_id.as_str()).or_insert((&winner.id, link));
         }
         Self(holders)
@@ -192,7 +237,8 @@ fn offer(
         return;
     }
     let id = &item.shared.winner.id;
-    let other = holders.find_other(item).filter(|_| merging.known(id).is_none());
+    let is_new = merging.known(id).is_none_or(|(_, known)| known.is_discarded());
+    let other = holders.find_other(item).filter(|_| is_new);
     // An outline is in each folder that lists name it in.
     if source.format != Format::Opml && other == Some(true) {
         return;

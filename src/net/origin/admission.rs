@@ -15,8 +15,9 @@ const CLOSED: [(&str, &str, &str); 5] = [
     ("vary", "cookie", "Vary: Cookie"),
     ("vary", "authorization", "Vary: Authorization"),
 ];
-/// The only values of `Vary` that a feed's first document may have.
-const NEUTRAL: [&str; 2] = ["accept-encoding", "origin"];
+/// Values of `Vary` that do not say that a client chooses between documents. Many servers say `User-Agent` of every
+/// answer, because of browsers that could not take compressed ones.
+const NEUTRAL: [&str; 3] = ["accept-encoding", "origin", "user-agent"];
 /// Media types of feeds, and the XML and JSON types of servers without configuration for feeds.
 const TYPES: [&str; 8] = [
     "application/atom+xml",
@@ -46,9 +47,14 @@ pub fn is_definite(url: &Url) -> bool {
 /// Parts of paths that anybody can vary.
 const MADE_UP: [&str; 5] = ["//", ";", "%2f", "%5c", "%3b"];
 
-/// Whether an answer claims to be the same for every client and request.
+/// Whether an answer claims to be the same for every client and request, but for [`is_by_program`].
 pub fn is_neutral(headers: &HeaderMap) -> bool {
     words(headers, &header::VARY).all(|word| is_one_of(word, &NEUTRAL))
+}
+
+/// Whether an answer may be another one for a client that names another program.
+pub fn is_by_program(headers: &HeaderMap) -> bool {
+    words(headers, &header::VARY).any(|word| word.eq_ignore_ascii_case("user-agent"))
 }
 
 /// Whether an answer may become a feed by its status and headers; its document decides then. All other answers are
@@ -127,8 +133,16 @@ mod tests {
             assert!(!may_make_feed(&method, &HeaderMap::new()));
         }
         // An answer by which a site chooses is not everybody's.
-        assert!(is_neutral(&map(&[("vary", "Accept-Encoding, Origin")])));
-        assert!(!is_neutral(&map(&[("vary", "Accept-Language")])));
+        for (vary, neutral, by_program) in [
+            ("Accept-Encoding, Origin", true, false),
+            ("Accept-Encoding,User-Agent", true, true),
+            ("Accept", false, false),
+            ("Accept-Encoding, Accept-Language", false, false),
+        ] {
+            let headers = map(&[("vary", vary)]);
+            let is = (is_neutral(&headers), is_by_program(&headers));
+            assert_eq!(is, (neutral, by_program), "{vary}");
+        }
         // Nor is an address definite of which anybody can make more.
         let is_definite = |path: &str| is_definite(&Url::parse(path).unwrap());
         assert!(is_definite("https://a.example/blog/atom.xml"));

@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tidegate_core::model::FeedName;
-use tidegate_net::origin::{PassMode, WholeAnswer, is_neutral, may_be_feed, says_page};
+use tidegate_net::origin::{PassMode, WholeAnswer, is_by_program, may_be_feed, says_page};
 use url::Url;
 
 /// Begins to look at an address, where a feed may be there and nothing is known of it. `false`: its client has had its
@@ -55,7 +55,9 @@ pub(super) fn may_be(
     headers: &HeaderMap,
 ) -> bool {
     let is_json = || headers.get(header::CONTENT_TYPE).is_some_and(is_plain_json);
-    may_be_feed(status, headers) && (!is_json() || app.origins.pages.is_announced(url))
+    may_be_feed(status, headers)
+        && app.origins.is_for_all_requests(url, headers)
+        && (!is_json() || app.origins.pages.is_announced(url))
 }
 
 /// Whether a media type is that of any JSON.
@@ -169,7 +171,7 @@ pub(super) async fn read_again(
     question.headers.insert(header::USER_AGENT, program.clone());
     let answer = send(app, origin_request, &question, Body::empty()).await.ok()?;
     if !may_be(app, &origin_request.url, answer.status, &answer.headers)
-        || !is_neutral(&answer.headers)
+        || is_by_program(&answer.headers)
     {
         return None;
     }

@@ -49,6 +49,7 @@ async fn items_are_made_changed_deleted_and_restored() {
         ("PUT", of, vec![kind, ("if-match", "\"1\"")], r#"{"title":"Late"}"#, 412, "Anew"),
         ("PUT", of, vec![kind, ("if-match", "\"2\"")], r#"{"title":"Again"}"#, 200, "Again"),
         ("PUT", of, vec![kind, ("if-match", "*")], r#"{"title":"Any"}"#, 200, "Any"),
+        ("PUT", of, vec![kind, ("if-none-match", "*")], r#"{"title":"New"}"#, 412, "Any"),
         ("DELETE", of, vec![("if-match", "\"7\"")], "", 412, "Any"),
         ("DELETE", of, vec![("if-match", "\"4\"")], "", 200, "Any"),
         ("POST", restore, vec![], "", 200, "Any"),

@@ -133,6 +133,13 @@ async fn what_keeps_its_ids_is_the_publishers_until_it_is_judged_and_read_while_
             let expected = (front.if_passed(4), 2 - front.if_passed(1));
             assert_eq!((front.blog.passed(), polls), expected, "{when}");
         }
+        // One that was deleted hides nothing that is passed on.
+        front.site.store.edit_record(MADE, |record| record.standing = FeedStanding::Gone);
+        match passes {
+            PassMode::Through => front.is_publishers("deleted").await,
+            PassMode::Redirect => assert_eq!(front.get().await.status(), StatusCode::GONE),
+        }
+        assert_eq!(front.site.get(&format!("/feeds/{MADE}")).await.status(), StatusCode::GONE);
     }
 }
 
@@ -210,6 +217,9 @@ async fn a_feed_that_the_operator_made_takes_no_answer_of_a_reader() {
         assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
         assert!(header(&refused, "content-type").starts_with(kind));
     }
+    let refused = front.site.ask(request("TRACE", "/", &[("host", HOST)], "")).await;
+    assert_eq!(refused.status(), StatusCode::METHOD_NOT_ALLOWED);
+    assert!(header(&refused, "allow").starts_with("GET, HEAD, POST"), "{refused:?}");
     // Where nothing is passed on an address leads to that of the feed here.
     let front = BlogFront::new((PassMode::Redirect, LONG_WAIT), WITH_IDS);
     let cases = [(307, format!("{BLOG}moved.xml")), (301, format!("https://{HOST}/rss.xml"))];
