@@ -343,7 +343,11 @@ impl CandidatePair<'_> {
     /// all on the pages that they had says that the site was built anew.
     pub(super) fn is_told_anew(&self, signs: &Signs) -> bool {
         let (new, old) = self.sides.dates(self.at, self.known);
-        let is_later = new.zip(old).is_some_and(|(new, old)| new.since(old) >= ANOTHER_DAY);
+        let is_later = new.zip(old).is_some_and(|(new, old)| {
+            // A post of the evening is no earlier than its day, which begins at midnight.
+            let is_time_new = self.sides.is_day(new) != self.sides.is_day(old);
+            new.since(old) >= if is_time_new { ANOTHER_DAY * 2 } else { ANOTHER_DAY }
+        });
         let is_built = signs.address_weight > 0 && new == self.sides.common_date();
         let texts = self.groups.texts.get(&self.at).into_iter().flatten();
         let has_text = texts.into_iter().any(|text| text.is_full && !text.is_title);
@@ -362,10 +366,10 @@ impl CandidatePair<'_> {
         let dates = self.sides.dates(self.at, self.known);
         let dates = dates.0.zip(dates.1);
         let apart = dates.map(|(new, old)| new.since(old).max(old.since(new)));
-        // Of days without a time, a shift of an hour makes the next one.
-        let are_days =
-            dates.is_some_and(|(new, old)| self.sides.is_day(new) && self.sides.is_day(old));
-        let another_day = if are_days { ANOTHER_DAY * 2 } else { ANOTHER_DAY };
+        // Of days without a time, a shift of an hour makes the next one; of one, the evening is as far away.
+        let is_day =
+            dates.is_some_and(|(new, old)| self.sides.is_day(new) || self.sides.is_day(old));
+        let another_day = if is_day { ANOTHER_DAY * 2 } else { ANOTHER_DAY };
         match apart {
             _ if is_on_another_page && signs.title == 0 => CONTRADICTED,
             Some(apart) if apart > NEAR && signs.text < DISTINCTIVE_WEIGHT => CONTRADICTED,
