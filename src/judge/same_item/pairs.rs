@@ -14,6 +14,7 @@ use super::{address, date, is_made_up, place, row, text, title, wording};
 use crate::rules::Rule;
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 use tidegate_core::model::{Entry, LedgerEntry, Without};
 use tidegate_core::xml::plain_address::plain_link;
@@ -33,6 +34,8 @@ const PASSES: usize = 3;
 pub(super) const ANOTHER_DAY: Duration = Duration::from_secs(20 * 3600);
 /// Posts whose dates are further apart have little to do with each other.
 const NEAR: Duration = Duration::from_secs(14 * 24 * 3600);
+/// How many digits the number of a revision has; what has more may be a day or the number of a post.
+const REVISION_DIGITS: RangeInclusive<usize> = 1..=2;
 /// What other words on another page, and dates that far apart, take away.
 const CONTRADICTED: u8 = 3;
 
@@ -229,7 +232,8 @@ impl Groups {
             Some(AddressSign::Hostless) => true,
             // Where others keep their ids, the parameters of an address may name the post.
             Some(AddressSign::Path) => !sides.has_ids,
-            _ => false,
+            // A feed of one entry may number its posts.
+            _ => sides.has_ids && candidate.is_revision(&signs),
         };
         let says_more = signs.title.max(signs.wording).max(signs.text).max(signs.row) > 0;
         let is_dated = signs.date > 0 && says_more;
@@ -354,11 +358,20 @@ impl CandidatePair<'_> {
         is_later && !is_built && has_text && signs.text == 0
     }
 
+    /// Whether the link is the same, and the ids are but for the number of a revision: `…#0`, then `…#1`.
+    fn is_revision(&self, signs: &Signs) -> bool {
+        let page = page_of_revision(self.shown);
+        signs.address == Some(AddressSign::Link)
+            && page.is_some()
+            && page == page_of_revision(&self.old.native_shown)
+    }
+
     /// What takes weight away.
     fn contradiction(&self, signs: &Signs, is_on_another_page: bool) -> u8 {
-        // An id of another scheme or host, and a text and a part of the address of what is listed, say enough,
-        // whatever else does not agree.
+        // An id of another scheme, host or revision, and a text and a part of the address of what is listed, say
+        // enough, whatever else does not agree.
         let is_certain = signs.address == Some(AddressSign::Hostless)
+            || self.is_revision(signs)
             || self.is_listed() && signs.text > 0 && signs.address_weight > 0;
         if signs.date > 0 || is_certain {
             return 0;
@@ -378,6 +391,13 @@ impl CandidatePair<'_> {
             _ => 0,
         }
     }
+}
+
+/// An id without the number of a revision behind it; nothing where it has none.
+fn page_of_revision(id: &str) -> Option<&str> {
+    let (page, number) = id.rsplit_once('#')?;
+    let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number && REVISION_DIGITS.contains(&number.len())).then_some(page)
 }
 
 /// Whether the link or the title of an item stands for its id.
