@@ -40,7 +40,7 @@ fn rootless(value: &str) -> Option<String> {
 
 /// Query parameters that sign an address, or say until when it holds.
 const SIGNATURES: [&[&str]; 2] = [
-    &["signature", "sig", "expires", "expiry", "exp", "policy"],
+    &["signature", "sig", "expires", "expiry", "exp", "policy", "token-hash", "token-time"],
     &["key-pair-id", "awsaccesskeyid", "googleaccessid", "hdnts", "hdnea"],
 ];
 /// Parameters that say until when and for what an address holds that is signed by a `sig`.
@@ -73,6 +73,7 @@ mod tests {
             ("id=1&X-Amz-Date=1&X-Amz-Signature=a", "id=1&X-Amz-Date=2&X-Amz-Signature=b", true),
             ("Expires=1&Signature=a&Key-Pair-Id=K", "Expires=2&Signature=b&Key-Pair-Id=K", true),
             ("sv=1&se=2&sig=a", "sv=1&se=3&sig=b", true),
+            ("token-time=1&token-hash=a", "token-time=2&token-hash=b", true),
             ("se=2", "se=3", false),
             ("id=1&Expires=1", "id=2&Expires=1", false),
         ] {

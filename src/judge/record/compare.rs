@@ -9,7 +9,7 @@ use tidegate_core::model::{
     Entry, FeedDocument, LedgerEntry, NoiseClass, NoiseClasses, Snapshot, Time, Unseen, WaitCause,
     WaitingChange,
 };
-use tidegate_core::xml::plain_address::plain_link;
+use tidegate_core::xml::plain_address::{path_without_query, plain_link};
 
 /// An entry that differs from its item.
 pub(super) struct ChangedEntry<'a> {
@@ -50,9 +50,7 @@ impl<'a> ChangedEntry<'a> {
         } else {
             news::changed_across_formats(&fingerprint, &known.prints)
         };
-        if pair.basis.is_same_but_for_query() {
-            drop_rotated_link(entry, known, &mut changed);
-        }
+        drop_rotated_link(entry, known, &mut changed);
         let learned = news::learn(&MaskInput {
             fingerprint: &fingerprint,
             known,
@@ -153,12 +151,12 @@ pub(super) fn compare<'a>(
 /// Fields that hold an entry's own address.
 const OWN_ADDRESS: [&str; 4] = ["link", "link[alternate]@href", "atom:link", "url"];
 
-/// Leaves out of what changed the address of an entry that differs in its query alone, as its item's
-/// address does at each poll.
+/// Leaves out of what changed the address of an entry that names the same page and differs in its query alone, as it
+/// may at each poll.
 fn drop_rotated_link(entry: &Entry<'_>, known: &LedgerEntry, changed: &mut BTreeSet<u64>) {
-    let before_query =
-        |link: Option<&str>| Some(plain_link(link?).split(['?', '#']).next()?.to_owned());
-    if before_query(entry.link.as_deref()) == before_query(known.link.as_deref()) {
+    let page = |link: Option<&str>| path_without_query(link?, &plain_link(link?));
+    let old = page(known.link.as_deref());
+    if old.is_some() && page(entry.link.as_deref()) == old {
         for path in OWN_ADDRESS {
             changed.remove(&news::hash_path(path));
         }

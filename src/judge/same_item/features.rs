@@ -126,9 +126,15 @@ pub(super) fn telling_texts(entry: &Entry<'_>, ignore: &[Ignore]) -> Vec<Telling
     found
 }
 
-/// A title as it is compared; nothing where it says too little.
+/// A title as it is compared, however spaces, quotes, dots and dashes in it are written; nothing where it says too
+/// little.
 pub(super) fn plain_title(title: &str) -> Option<String> {
-    has_units(title, MIN_TITLE_UNITS).then(|| title.trim().to_lowercase())
+    let is_between = |c: char| {
+        c.is_whitespace()
+            || matches!(c, '\'' | '"' | '.' | '-' | '«' | '»' | '\u{2000}'..='\u{206F}')
+    };
+    let words = || title.split(is_between).filter(|word| !word.is_empty());
+    has_units(title, MIN_TITLE_UNITS).then(|| words().collect::<Vec<_>>().join(" ").to_lowercase())
 }
 
 /// Who bears a feature: groups of entries and of items that share a native id, each at most one more than
@@ -205,5 +211,24 @@ impl FeatureIndex {
                 push_new(if is_deleted { &mut bearers.deleted } else { &mut bearers.items }, group);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_is_the_same_however_its_quotes_dashes_dots_and_spaces_are_typed() {
+        for (one, other, same) in [
+            ("The boat’s “last” trip – a story…", "The boat's \"last\" trip -- A story...", true),
+            ("Two\u{a0}boats ", "Two  boats.", true),
+            ("Two boats", "Twoboats", false),
+            ("Sailing in C++", "Sailing in C#", false),
+            ("The ferry, 2019 ★★★", "The ferry, 2019 ★★", false),
+        ] {
+            assert_eq!(plain_title(one) == plain_title(other), same, "{one}");
+        }
+        assert_eq!(plain_title("“…” – 1"), None);
     }
 }

@@ -14,6 +14,7 @@ use super::{address, date, is_made_up, place, row, text, title, wording};
 use crate::rules::Rule;
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 use tidegate_core::model::{Entry, LedgerEntry, Without};
 use tidegate_core::xml::plain_address::plain_link;
@@ -33,6 +34,8 @@ const PASSES: usize = 3;
 pub(super) const ANOTHER_DAY: Duration = Duration::from_secs(20 * 3600);
 /// Posts whose dates are further apart have little to do with each other.
 const NEAR: Duration = Duration::from_secs(14 * 24 * 3600);
+/// How many digits the number of a revision has; what has more may be a day or the number of a post.
+const REVISION_DIGITS: RangeInclusive<usize> = 1..=2;
 /// What other words on another page, and dates that far apart, take away.
 const CONTRADICTED: u8 = 3;
 
@@ -229,7 +232,8 @@ impl Groups {
             Some(AddressSign::Hostless) => true,
             // Where others keep their ids, the parameters of an address may name the post.
             Some(AddressSign::Path) => !sides.has_ids,
-            _ => false,
+            // A feed of one entry may number its posts.
+            _ => sides.has_ids && candidate.is_revision(&signs),
         };
         let says_more = signs.title.max(signs.wording).max(signs.text).max(signs.row) > 0;
         let is_dated = signs.date > 0 && says_more;
@@ -343,18 +347,31 @@ impl CandidatePair<'_> {
     /// all on the pages that they had says that the site was built anew.
     pub(super) fn is_told_anew(&self, signs: &Signs) -> bool {
         let (new, old) = self.sides.dates(self.at, self.known);
-        let is_later = new.zip(old).is_some_and(|(new, old)| new.since(old) >= ANOTHER_DAY);
+        let is_later = new.zip(old).is_some_and(|(new, old)| {
+            // A post of the evening is no earlier than its day, which begins at midnight.
+            let is_time_new = self.sides.is_day(new) != self.sides.is_day(old);
+            new.since(old) >= if is_time_new { ANOTHER_DAY * 2 } else { ANOTHER_DAY }
+        });
         let is_built = signs.address_weight > 0 && new == self.sides.common_date();
         let texts = self.groups.texts.get(&self.at).into_iter().flatten();
         let has_text = texts.into_iter().any(|text| text.is_full && !text.is_title);
         is_later && !is_built && has_text && signs.text == 0
     }
 
+    /// Whether the link is the same, and the ids are but for the number of a revision: `…#0`, then `…#1`.
+    fn is_revision(&self, signs: &Signs) -> bool {
+        let page = page_of_revision(self.shown);
+        signs.address == Some(AddressSign::Link)
+            && page.is_some()
+            && page == page_of_revision(&self.old.native_shown)
+    }
+
     /// What takes weight away.
     fn contradiction(&self, signs: &Signs, is_on_another_page: bool) -> u8 {
-        // An id of another scheme or host, and a text and a part of the address of what is listed, say enough,
-        // whatever else does not agree.
+        // An id of another scheme, host or revision, and a text and a part of the address of what is listed, say
+        // enough, whatever else does not agree.
         let is_certain = signs.address == Some(AddressSign::Hostless)
+            || self.is_revision(signs)
             || self.is_listed() && signs.text > 0 && signs.address_weight > 0;
         if signs.date > 0 || is_certain {
             return 0;
@@ -362,10 +379,10 @@ impl CandidatePair<'_> {
         let dates = self.sides.dates(self.at, self.known);
         let dates = dates.0.zip(dates.1);
         let apart = dates.map(|(new, old)| new.since(old).max(old.since(new)));
-        // Of days without a time, a shift of an hour makes the next one.
-        let are_days =
-            dates.is_some_and(|(new, old)| self.sides.is_day(new) && self.sides.is_day(old));
-        let another_day = if are_days { ANOTHER_DAY * 2 } else { ANOTHER_DAY };
+        // Of days without a time, a shift of an hour makes the next one; of one, the evening is as far away.
+        let is_day =
+            dates.is_some_and(|(new, old)| self.sides.is_day(new) || self.sides.is_day(old));
+        let another_day = if is_day { ANOTHER_DAY * 2 } else { ANOTHER_DAY };
         match apart {
             _ if is_on_another_page && signs.title == 0 => CONTRADICTED,
             Some(apart) if apart > NEAR && signs.text < DISTINCTIVE_WEIGHT => CONTRADICTED,
@@ -374,6 +391,13 @@ impl CandidatePair<'_> {
             _ => 0,
         }
     }
+}
+
+/// An id without the number of a revision behind it; nothing where it has none.
+fn page_of_revision(id: &str) -> Option<&str> {
+    let (page, number) = id.rsplit_once('#')?;
+    let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number && REVISION_DIGITS.contains(&number.len())).then_some(page)
 }
 
 /// Whether the link or the title of an item stands for its id.

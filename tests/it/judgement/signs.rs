@@ -228,21 +228,31 @@ async fn one_date_for_all_is_no_row() {
 }
 
 #[tokio::test]
-async fn short_titles_and_days_of_a_zone_are_two_signs() {
-    let dated = |address: fn(u32) -> String| -> Vec<Listed> {
+async fn short_titles_and_days_are_two_signs_though_the_text_is_another() {
+    let dated = |address: fn(u32) -> String, time: &str, text: &str| -> Vec<Listed> {
         let mut items = undated(&numbered(SHORT)[..5], address);
         for (item, day) in items.iter_mut().zip((10..20).rev()) {
-            // Midnight in Tokyo.
-            item.more = format!("<pubDate>{day} Mar 2026 00:00:00 +0900</pubDate>");
+            let date = format!("{day} Mar 2026 {}", time.replace("DD", &day.to_string()));
+            let text = format!("{text} {day} {}", "of what is told here at some length ".repeat(3));
+            item.more = format!("<pubDate>{date}</pubDate><description>{text}</description>");
         }
         items
     };
-    let mut gate = Gate::new().await;
-    gate.take(&rss(&dated(|n| format!("https://notes.example/?p={n}")))).await;
-    let moved = dated(|n| format!("https://notes.example/archives/{n}"));
-    let events = settled(&mut gate, &moved).await;
-    assert_eq!(events.iter().filter(|kind| **kind == Rekeyed).count(), 5, "{events:?}");
-    assert_eq!(count(&gate).await, 5);
+    let evening = "22:DD:00 GMT";
+    for (before, after) in [
+        // Midnight in Tokyo.
+        ("00:00:00 +0900", "00:00:00 +0900"),
+        (evening, "00:00:00 GMT"),
+        ("00:00:00 GMT", evening),
+    ] {
+        let mut gate = Gate::new().await;
+        let old = dated(|n| format!("https://notes.example/?p={n}"), before, "Much");
+        gate.take(&rss(&old)).await;
+        let moved = dated(|n| format!("https://notes.example/archives/{n}"), after, "A part");
+        let events = settled(&mut gate, &moved).await;
+        let rekeyed = events.iter().filter(|kind| **kind == Rekeyed).count();
+        assert_eq!((rekeyed, count(&gate).await), (5, 5), "{after}: {events:?}");
+    }
 }
 
 #[tokio::test]
