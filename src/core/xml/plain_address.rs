@@ -127,7 +127,14 @@ pub fn slug(address: &str) -> Option<String> {
         return None;
     }
     let stem = match last.rsplit_once('.') {
-        Some((stem, ext)) if ext.len() <= 5 && ext.chars().all(char::is_alphanumeric) => stem,
+        // What begins with a digit is of a version.
+        Some((stem, ext))
+            if ext.len() <= 5
+                && ext.chars().all(char::is_alphanumeric)
+                && !ext.starts_with(char::is_numeric) =>
+        {
+            stem
+        }
         _ => last,
     };
     // Looks no further into a long one.
@@ -266,6 +273,7 @@ mod tests {
         let slug_of = |a: &str| slug(a).unwrap_or_default();
         assert_eq!(slug_of("https://e.org/2020/03/rails-4-0-released/"), "rails-4-0-released");
         assert_eq!(slug_of("https://e.org/news/Some-Long-Title.html?x=1"), "some-long-title");
+        assert_eq!(slug_of("https://e.org/my-project-1.1.1"), "my-project-1.1.1");
         assert_eq!(slug_of("https://e.org/?p=123456789"), "");
         assert_eq!(slug_of("https://e.org/12345678901.html"), "");
     }
