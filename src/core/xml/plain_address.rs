@@ -1,19 +1,41 @@
 //! Addresses as evidence of identity: what stays of a URL when a site moves.
 
-/// Query parameters that say where a reader came from, not what it reads.
-const TRACKING: [&str; 14] = [
-    "fbclid", "gclid", "dclid", "msclkid", "mc_cid", "mc_eid", "igshid", "yclid", "_hsenc",
-    "_hsmi", "mkt_tok", "ref_src", "cmpid", "xtor",
+/// Query parameters that say where a reader came from, or in which session, not what it reads.
+const TRACKING: [&str; 16] = [
+    "fbclid",
+    "gclid",
+    "dclid",
+    "msclkid",
+    "mc_cid",
+    "mc_eid",
+    "igshid",
+    "yclid",
+    "_hsenc",
+    "_hsmi",
+    "mkt_tok",
+    "ref_src",
+    "cmpid",
+    "xtor",
+    "phpsessid",
+    "jsessionid",
 ];
+/// Those that name a session where they have so many hexadecimal digits and are not all of the query.
+const SESSIONS: [&str; 2] = ["sid", "s"];
+const SESSION_DIGITS: usize = 32;
 
-/// Whether a query parameter only tracks.
-fn tracks(name: &str) -> bool {
+/// Whether a pair of a query only tracks.
+fn tracks(pair: &str, query: &str) -> bool {
+    let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
     let name = name.trim_start_matches("amp;");
+    let is_session = |value: &str| {
+        value.len() >= SESSION_DIGITS && value.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
     let starts_with =
         |start: &str| name.get(..start.len()).is_some_and(|own| own.eq_ignore_ascii_case(start));
     starts_with("utm_")
         || starts_with("at_")
         || TRACKING.iter().any(|other| other.eq_ignore_ascii_case(name))
+        || SESSIONS.contains(&name) && pair.len() < query.len() && is_session(value)
 }
 
 /// The part of an address behind its scheme: `//host/path…`, or nothing where it has none.
@@ -29,7 +51,7 @@ fn behind_scheme(address: &str) -> Option<&str> {
 }
 
 /// A link without what changes while the page stays: scheme, `www.`, tracking parameters, a
-/// trailing slash. Not meant for fetching.
+/// trailing slash, the case of escapes. Not meant for fetching.
 pub fn plain_link(link: &str) -> String {
     let link = link.trim();
     let rest = behind_scheme(link).unwrap_or(link);
@@ -44,9 +66,9 @@ pub fn plain_link(link: &str) -> String {
     };
     let mut plain = path.trim_end_matches('/').to_owned();
     let mut separator = '?';
-    for pair in query.into_iter().flat_map(|q| q.split('&')) {
-        let name = pair.split('=').next().unwrap_or(pair);
-        if !pair.is_empty() && !tracks(name) {
+    let query = query.unwrap_or_default();
+    for pair in query.split('&') {
+        if !pair.is_empty() && !tracks(pair, query) {
             plain.push(separator);
             plain.push_str(pair);
             separator = '&';
@@ -56,7 +78,25 @@ pub fn plain_link(link: &str) -> String {
         plain.push('#');
         plain.push_str(fragment);
     }
-    plain
+    match plain.split_once('%') {
+        Some((before, rest)) => with_upper_escapes(before, rest),
+        None => plain,
+    }
+}
+
+/// An address with the digits of its escapes in upper case (RFC 3986 section 6.2.2.1). `rest`: what stands
+/// behind the first.
+fn with_upper_escapes(before: &str, rest: &str) -> String {
+    let mut upper = before.to_owned();
+    for part in rest.split('%') {
+        let escape = part.split_at_checked(2);
+        let escape = escape.filter(|(digits, _)| digits.bytes().all(|b| b.is_ascii_hexdigit()));
+        let (digits, text) = escape.unwrap_or(("", part));
+        upper.push('%');
+        upper.push_str(&digits.to_ascii_uppercase());
+        upper.push_str(text);
+    }
+    upper
 }
 
 /// An id without scheme and host, where it is an address with a path that says something.
@@ -127,7 +167,14 @@ pub fn slug(address: &str) -> Option<String> {
         return None;
     }
     let stem = match last.rsplit_once('.') {
-        Some((stem, ext)) if ext.len() <= 5 && ext.chars().all(char::is_alphanumeric) => stem,
+        // What begins with a digit is of a version.
+        Some((stem, ext))
+            if ext.len() <= 5
+                && ext.chars().all(char::is_alphanumeric)
+                && !ext.starts_with(char::is_numeric) =>
+        {
+            stem
+        }
         _ => last,
     };
     // Looks no further into a long one.
@@ -198,6 +245,15 @@ mod tests {
             ("http://example.org/", "example.org"),
             ("//example.org/a?fbclid=1", "example.org/a"),
             ("example.org/a?utm_x=1&b=2&c=3", "example.org/a?b=2&c=3"),
+            ("example.org/a?PHPSESSID=1&b=2", "example.org/a?b=2"),
+            ("e.org/a?s=0123456789abcdef0123456789abcdef&t=2", "e.org/a?t=2"),
+            // A hash may be the name of the page, and a short value one of a few.
+            (
+                "e.org/a?sid=0123456789abcdef0123456789abcdef",
+                "e.org/a?sid=0123456789abcdef0123456789abcdef",
+            ),
+            ("e.org/a?t=2&sid=7f", "e.org/a?t=2&sid=7f"),
+            ("e.org/%e4%C3%bc%zé%?b=%2f#%ab", "e.org/%E4%C3%BC%zé%?b=%2F#%AB"),
         ] {
             assert_eq!(plain_link(link), plain);
         }
@@ -266,6 +322,7 @@ mod tests {
         let slug_of = |a: &str| slug(a).unwrap_or_default();
         assert_eq!(slug_of("https://e.org/2020/03/rails-4-0-released/"), "rails-4-0-released");
         assert_eq!(slug_of("https://e.org/news/Some-Long-Title.html?x=1"), "some-long-title");
+        assert_eq!(slug_of("https://e.org/my-project-1.1.1"), "my-project-1.1.1");
         assert_eq!(slug_of("https://e.org/?p=123456789"), "");
         assert_eq!(slug_of("https://e.org/12345678901.html"), "");
     }

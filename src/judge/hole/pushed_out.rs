@@ -23,6 +23,8 @@ const CLEAR: u32 = 2;
 const RARE: u32 = 4;
 /// The fewest swaps that show that a feed pushes items out of its middle.
 const SWAPS_LEAST: u32 = 4;
+/// Where nothing ever left the middle unless something came, one swap in so many documents shows that one may.
+const SWAPS_PART: u32 = 16;
 
 /// What comes may push out what goes, wherever that stood, where nothing that left at the end made
 /// room for it.
@@ -31,13 +33,15 @@ fn objects(case: &HoleCase<'_>, place: usize, known: &LedgerEntry) -> Option<Obj
     let new = window.incoming.len().saturating_sub(window.backfill);
     // Who is in a hurry takes a single one for deleted.
     let is_hurried = window.input.options.deletions == Deletions::Eager && case.holes == 1;
-    let is_known =
-        case.holes == 1 && is_known_to_slide(character) && is_above_others(case, place, known);
+    // What comes below the newest item pushes that over the new end, as a nearer event does in a calendar.
+    let over = window.stood_at_head(place) && !window.came_at_head();
+    let slides = is_known_to_slide(character) && !swaps_alone(character);
+    let is_known = case.holes == 1 && !over && slides && is_above_others(case, place, known);
     if new == 0 || is_hurried || is_known || keeps_everything(character) || has_room(case) {
         return None;
     }
     let is_paid_for = window.crowding() == 0;
-    let at_head = window.dated || window.came_at_head();
+    let at_head = !over && (window.dated || window.came_at_head());
     // One that never slid cleanly may push out a few at its end and others elsewhere.
     if is_paid_for && at_head && clean_arrivals(character) > 0 {
         return None;
@@ -86,6 +90,13 @@ pub(super) const fn pushes_out_of_its_middle(character: &Character) -> bool {
     swaps >= SWAPS_LEAST && swaps > clean_arrivals(character)
 }
 
+/// Whether a feed loses items of its middle now and then, and never but as others come: one of its sources is small.
+const fn swaps_alone(character: &Character) -> bool {
+    let swaps = character.came_swapping;
+    let often = swaps.saturating_mul(SWAPS_PART) > character.documents;
+    swaps >= SWAPS_LEAST && character.left_middle == swaps && often
+}
+
 /// Whether new items come in this document for which others left at the end, if any did, and that is
 /// what the feed does. A window that is full may have pushed the item out, where the feed swaps now and
 /// then: but never the newest that it had.
@@ -100,6 +111,7 @@ pub(super) fn loses_at_its_end(case: &HoleCase<'_>, known: &LedgerEntry) -> bool
     let since = known.absence.as_ref().map(|absence| absence.since);
     let mut others = input.snapshot.known.iter();
     let was_newest = !others.any(|k| k.came > known.came && Some(k.came) < since);
-    let is_clear = !is_full || was_newest || clean >= swaps.saturating_mul(RARE);
+    let is_rare = clean >= swaps.saturating_mul(RARE) && !swaps_alone(character);
+    let is_clear = !is_full || was_newest || is_rare;
     came && window.only_slid() && clean > swaps && is_clear
 }

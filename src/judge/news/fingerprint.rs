@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
 /// The number of the scheme by which fingerprints are made. Whatever makes the same bytes look
 /// different raises it: fingerprints of another scheme are never compared, but made anew from the
 /// bytes (`refresh`), so that no upgrade of the program makes a version.
-pub const SCHEME: u32 = 4;
+pub const SCHEME: u32 = 5;
 
 /// The number of the scheme by which fingerprints are made without what an operator ignores. Another list is another
 /// scheme.

@@ -138,9 +138,14 @@ impl<'a> Sides<'a> {
         let Some(place) = self.place(known) else {
             let new = self.document.entries.get(entry).and_then(|entry| entry.published);
             let old = self.snapshot.known.get(known).and_then(|known| known.published);
+            let character = &self.snapshot.state.character;
+            let is_new_end = |(first, last)| match character.grew_below > character.grew_above {
+                true => entry > last,
+                false => entry < first,
+            };
             return match (new, old) {
                 (Some(new), Some(old)) => new > old,
-                _ => self.has_ids && self.paired.is_some_and(|(entries, _)| entry < entries.0),
+                _ => self.has_ids && self.paired.is_some_and(|(entries, _)| is_new_end(entries)),
             };
         };
         if self.old.len() == 1 && self.document.entries.len() == 1 {

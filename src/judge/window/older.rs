@@ -92,7 +92,9 @@ impl WindowShift<'_> {
         let oldest = shown.filter_map(|known| self.date_of(known)).min();
         let is_older = |at: usize| {
             let date = document.entries.get(at).and_then(|entry| self.date_in(entry));
-            oldest.is_none_or(|oldest| date.is_some_and(|date| date < oldest))
+            // What is still to come was not always there.
+            let is_past = |date: Time| date <= input.now;
+            oldest.is_none_or(|oldest| date.is_some_and(|date| date < oldest && is_past(date)))
         };
         let pairs = input.matching.pairs.iter();
         let unshown = pairs.filter(|pair| known.get(pair.known).is_some_and(is_unshown));

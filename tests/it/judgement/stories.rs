@@ -137,12 +137,13 @@ fn document(words: &[&str], wordings: &[Wording], write: fn(&[Post]) -> String) 
 
 /// The words of the window that is `by` days further on.
 fn moved(words: &[&str], by: u32, is_growing: bool) -> Vec<String> {
-    let (window, rest) = words.split_first().unwrap();
+    let mut words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+    let window = words.iter_mut().find(|word| *word != "undated").unwrap();
     let (newest, oldest) = window.split_once("..").unwrap();
     let newest = newest.parse::<u32>().unwrap() + by;
     let oldest = oldest.parse::<u32>().unwrap() + if is_growing { 0 } else { by };
-    let window = format!("{newest}..{oldest}");
-    [window].into_iter().chain(rest.iter().map(|word| (*word).to_owned())).collect()
+    *window = format!("{newest}..{oldest}");
+    words
 }
 
 #[derive(Clone)]
