@@ -75,8 +75,6 @@ pub(crate) fn find_brake(window: &WindowShift<'_>) -> Option<Braked> {
         return None;
     }
     let before = window.old.len() + window.below.len() + window.below_gone.len();
-    // Retired items that are listed again were known as well.
-    let before = before.max(input.matching.pairs.len());
     let case = DocumentCase { window, before };
     let is_whole = input.document.completeness == Completeness::Full;
     let asked = RULES.iter().filter(|DocumentRule { rule, .. }| {
