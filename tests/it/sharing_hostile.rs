@@ -141,17 +141,6 @@ async fn a_quiet_month_blanks_no_reader_view() {
     assert_eq!(found.iter().filter(|kind| **kind == Retired).count(), 15);
 }
 
-/// Changes that were taken in at once stand in any order in the publisher's log. These bear one date, so that their ids
-/// decide.
-#[tokio::test]
-async fn changes_are_shown_by_update_whatever_order_they_are_listed_in() {
-    let mut gate = Gate::new().await;
-    let changes = [("C", 2), ("A", 3), ("B", 1)]
-        .map(|(name, minute)| entry(name, name, 1, &[(1, "x", minute)]).markup());
-    gate.finds(&document(&sharing("s1", "s5"), &changes), Some(&document("", &changes))).await;
-    assert_eq!(gate.titles().await, ["A", "B", "C"]);
-}
-
 /// Nor does it say anything of the plain entries that it leaves out.
 #[tokio::test]
 async fn plain_entries_beside_changes_are_not_missing() {

@@ -98,11 +98,14 @@ pub(in crate::record) fn by_changes(
     first
 }
 
-/// Whether a document of changes lists shared items alone: it is a log, whose order is none of the publisher's.
+/// Whether a document lists shared items alone, in the order in which they were changed: that is the
+/// order of a log, and none of the publisher's.
 fn is_log(draft: &ChangeDraft<'_>, listed: &[SyncId]) -> bool {
     let shared = draft.ledger().filter(|known| known.origin == Origin::Upstream);
-    let shared: HashSet<&SyncId> = shared.map(|known| &known.id).collect();
-    listed.iter().all(|id| shared.contains(id))
+    let changed: HashMap<&SyncId, _> =
+        shared.map(|known| (&known.id, known.history.topmost().stamp.when())).collect();
+    let keys: Option<Vec<_>> = listed.iter().map(|id| Some((*changed.get(id)?, id))).collect();
+    keys.is_some_and(|keys| keys.is_sorted())
 }
 
 /// Retires the shared items that a whole document does not list any more, and returns the order of the reader view:
