@@ -3,16 +3,10 @@
 use crate::window::WindowShift;
 use tidegate_core::model::{Character, Evidence};
 
-/// After so many documents each counts half, so that a feed that works in another way by now is learned anew.
-const FADES_AFTER: u32 = 64;
-
 /// Learns from a full document.
 pub(super) fn learn(character: &mut Character, window: &WindowShift<'_>) {
     let input = &window.input;
     let found = u32::try_from(input.document.entries.len()).unwrap_or(u32::MAX);
-    if character.documents >= FADES_AFTER {
-        fade(character);
-    }
     character.documents = character.documents.saturating_add(1);
     character.largest = character.largest.max(found);
     let add = |count: &mut u32, so: bool| *count = count.saturating_add(u32::from(so));
@@ -51,25 +45,4 @@ pub(super) fn learn(character: &mut Character, window: &WindowShift<'_>) {
     });
     let returned = u32::try_from(returned.count()).unwrap_or(u32::MAX);
     character.holes_returned = character.holes_returned.saturating_add(returned);
-}
-
-/// Halves what was learned. What was seen once stays so: some of it says that a feed does such a thing at all.
-fn fade(character: &mut Character) {
-    let counts = [
-        &mut character.documents,
-        &mut character.largest,
-        &mut character.kept_order,
-        &mut character.reordered,
-        &mut character.grew_above,
-        &mut character.grew_below,
-        &mut character.holes_returned,
-        &mut character.left_middle,
-        &mut character.left_end,
-        &mut character.came_alone,
-        &mut character.came_sliding,
-        &mut character.came_swapping,
-    ];
-    for count in counts {
-        *count = count.div_ceil(2);
-    }
 }

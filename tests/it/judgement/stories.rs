@@ -137,13 +137,12 @@ fn document(words: &[&str], wordings: &[Wording], write: fn(&[Post]) -> String) 
 
 /// The words of the window that is `by` days further on.
 fn moved(words: &[&str], by: u32, is_growing: bool) -> Vec<String> {
-    let mut words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-    let window = words.iter_mut().find(|word| *word != "undated").unwrap();
+    let (window, rest) = words.split_first().unwrap();
     let (newest, oldest) = window.split_once("..").unwrap();
     let newest = newest.parse::<u32>().unwrap() + by;
     let oldest = oldest.parse::<u32>().unwrap() + if is_growing { 0 } else { by };
-    *window = format!("{newest}..{oldest}");
-    words
+    let window = format!("{newest}..{oldest}");
+    [window].into_iter().chain(rest.iter().map(|word| (*word).to_owned())).collect()
 }
 
 #[derive(Clone)]
