@@ -71,7 +71,10 @@ fn iso(text: &str) -> Option<Time> {
     }
     let split = rest.find(|c: char| !c.is_ascii_digit() && !matches!(c, ':' | '.' | ','));
     let (clock, zone) = rest.split_at_checked(split.unwrap_or(rest.len()))?;
-    time(year, month, day, clock_time(clock)?, offset(zone.trim())?)
+    let (clock, zone) = (clock_time(clock)?, zone.trim());
+    let (half, behind) = zone.split_once(' ').unwrap_or((zone, ""));
+    let (clock, zone) = in_half(clock, half).map_or((clock, zone), |clock| (clock, behind));
+    time(year, month, day, clock, offset(zone)?)
 }
 
 /// `Fri, 20 Nov 2026 16:20:05 GMT` and what is made of it: without weekday or seconds, with a
@@ -99,10 +102,9 @@ fn rfc822(text: &str) -> Option<Time> {
                 || month.is_some() && !word.starts_with(|c: char| c.is_ascii_digit()))
         {
             // Behind the time of day stands the zone; `PM` is for a clock of twelve hours.
-            match word.to_ascii_uppercase().as_str() {
-                "PM" => clock = clock.map(|(h, m, s)| (if h < 12 { h + 12 } else { h }, m, s)),
-                "AM" => clock = clock.map(|(h, m, s)| (if h == 12 { 0 } else { h }, m, s)),
-                _ => {
+            match clock.and_then(|clock| in_half(clock, word)) {
+                Some(whole) => clock = Some(whole),
+                None => {
                     zone = offset(word)?;
                     if year.is_some() {
                         break;
@@ -186,6 +188,17 @@ fn clock_time(text: &str) -> Option<(i8, i8, i8)> {
     let minute = digits(parts.next()?)?;
     let second = parts.next().map_or(Some(0), digits)?;
     if parts.next().is_some() { None } else { Some((hour, minute, second)) }
+}
+
+/// A time of day on a clock of twelve hours; `None` if the word names no half of a day.
+fn in_half((hour, minute, second): (i8, i8, i8), half: &str) -> Option<(i8, i8, i8)> {
+    let hour = match (half.to_ascii_uppercase().as_str(), hour) {
+        ("PM", ..12) => hour + 12,
+        ("AM", 12) => 0,
+        ("PM" | "AM", _) => hour,
+        _ => return None,
+    };
+    Some((hour, minute, second))
 }
 
 /// Seconds east of UTC. Names of zones beyond RFC 822's are those that feeds use; a single letter
@@ -320,6 +333,8 @@ mod tests {
             ("5.11.2026", "2026-11-05T00:00:00Z"),
             ("20/11/2026 16:20", "2026-11-20T16:20:00Z"),
             ("11/20/2026", "2026-11-20T00:00:00Z"),
+            ("11/20/2026 4:20:05 PM", "2026-11-20T16:20:05Z"),
+            ("20/11/2026 12:20am +0100", "2026-11-19T23:20:00Z"),
             ("2026T16:20", "2026-01-01T16:20:00Z"),
         ] {
             let read = date(written).map(|t| t.to_string()).unwrap_or_default();

@@ -325,12 +325,11 @@ impl<'t, 'a> DocElement<'t, 'a> {
         end.saturating_sub(index(self.node.attributes))
     }
 
-    /// The value of an attribute without namespace, or in that of the element, where some write it.
+    /// The value of an attribute without namespace, else in that of the element, where some write it.
     pub fn attribute(self, local: &str) -> Option<Cow<'a, str>> {
         let is_own = |code| code == Ns::None.code() || code == self.node.ns;
-        let mut attributes = self.attributes();
-        let found = attributes.find(|a| is_own(a.written.ns) && a.local() == local);
-        found.map(DocAttribute::value)
+        let found = self.attributes().filter(|a| is_own(a.written.ns) && a.local() == local);
+        found.min_by_key(|a| a.written.ns != Ns::None.code()).map(DocAttribute::value)
     }
 
     /// The value of an attribute.

@@ -192,7 +192,10 @@ impl<'a> Pieces<'a> {
                 let length = bytes.take_while(u8::is_ascii_alphanumeric).count();
                 self.looked += length;
                 let name = inside.get(..length).unwrap_or_default();
-                KNOWN.iter().any(|known| known.eq_ignore_ascii_case(name))
+                // `<a@example.org>` is an address.
+                let end = inside.as_bytes().get(length);
+                end.is_none_or(|end| end.is_ascii_whitespace() || matches!(end, b'/' | b'>'))
+                    && KNOWN.iter().any(|known| known.eq_ignore_ascii_case(name))
             }
         }
     }
@@ -353,6 +356,7 @@ mod tests {
             plain_text("it&#146;s &#x93;&#0;&#xD800;"),
             "it\u{2019}s \u{201C}\u{FFFD}\u{FFFD}"
         );
+        assert_eq!(plain_text_if_html("A <a@b.example>"), "A <a@b.example>");
         assert_eq!(plain_text_if_html("a<!-- no -->b"), "ab");
         assert_eq!(plain_text_if_html("a<!-- a > b -->b"), "ab");
         for plain in [plain_text, plain_text_if_html] {

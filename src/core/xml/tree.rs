@@ -148,11 +148,13 @@ impl Element {
         self.elements().find(|element| element.is(namespace, name))
     }
 
-    /// The value of an attribute without namespace, or in that of the element, where some write it.
+    /// The value of an attribute without namespace, else in that of the element, where some write it.
     pub fn attribute(&self, name: &str) -> Option<&str> {
         let is_own = |namespace: &str| namespace.is_empty() || namespace == self.namespace;
-        let found = self.attributes.iter().find(|a| is_own(&a.namespace) && a.name == name);
-        found.map(|attribute| attribute.value.as_str())
+        let found = self.attributes.iter().filter(|a| is_own(&a.namespace) && a.name == name);
+        found
+            .min_by_key(|attribute| !attribute.namespace.is_empty())
+            .map(|attribute| attribute.value.as_str())
     }
 
     /// The same for whoever keeps it.

@@ -154,7 +154,7 @@ fn push_html(out: &mut String, element: &Element, is_escaped: bool) {
             }
         }
         // HTML takes any other tag for one that is open, however it is closed.
-        if VOID.contains(&child.name.as_str()) {
+        if VOID.iter().any(|name| name.eq_ignore_ascii_case(&child.name)) {
             out.push_str("/>");
             push_html(out, child, is_escaped);
         } else {

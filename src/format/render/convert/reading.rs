@@ -280,8 +280,10 @@ fn texts(entry: &EntryReading<'_, '_>) -> (Option<Text>, Option<Text>) {
     }
     let mut texts = places.into_iter().filter_map(first).filter(|text| !text.is_blank());
     let content = texts.next();
-    let words = content.as_ref().map(Text::html).unwrap_or_default();
-    let summary = texts.find(|text| words.trim() != text.html().trim());
+    // A plain text and the same as HTML differ in how their lines end.
+    let words = |text: &Text| text.html().replace("<br>\n", "\n").trim().to_owned();
+    let content_words = content.as_ref().map(words);
+    let summary = texts.find(|text| content_words != Some(words(text)));
     (content, summary)
 }
 
